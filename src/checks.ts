@@ -50,7 +50,7 @@ export function isDnsLabel(label: string): boolean {
 export function readOptions<T extends object>(where: string, given: unknown, readers: Readers<T>, parent?: string): T {
   // As `app.use(oauthErrors)` calls it.
   if (given instanceof IncomingMessage)
-    throw wrong('options', `expected an object of options, got a request: mount what ${where} returns`);
+    throw optionError('options', `expected an object of options, got a request: mount what ${where} returns`);
   const values = record(parent ?? 'options', given);
   const path = parent === undefined ? '' : `${parent}.`;
   for (const option of Object.keys(values)) {
@@ -59,7 +59,7 @@ export function readOptions<T extends object>(where: string, given: unknown, rea
     const twin = known.find((each) => each.toLowerCase() === option.toLowerCase());
     const options = known.length === 0 ? 'it has none' : `the options are ${known.join(', ')}`;
     const hint = twin === undefined ? options : `did you mean ${twin}?`;
-    throw wrong(path + option, `is not an option of ${where}; ${hint}`);
+    throw optionError(path + option, `is not an option of ${where}; ${hint}`);
   }
   const rows: [option: string, row: Reader<unknown> | Optional<unknown>][] = Object.entries(readers);
   const read: Record<string, unknown> = {};
@@ -89,7 +89,7 @@ export function record(option: string, value: unknown): Readonly<Record<string, 
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     return value as Readonly<Record<string, unknown>>;
   }
-  throw wrong(option, `expected an object, got ${kindOf(value)}`);
+  throw optionError(option, `expected an object, got ${kindOf(value)}`);
 }
 
 /**
@@ -111,26 +111,26 @@ export function requiredOption<T>(read: Reader<T>): Reader<T> {
 /** Reads a non-empty string. The message never shows the value: it may be the client secret. */
 export function text(option: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;
-  throw wrong(option, `expected a non-empty string, got ${kindOf(value)}`);
+  throw optionError(option, `expected a non-empty string, got ${kindOf(value)}`);
 }
 
 /** Reads a boolean. */
 export function boolean(option: string, value: unknown): boolean {
   if (typeof value === 'boolean') return value;
-  throw wrong(option, `expected true or false, got ${kindOf(value)}`);
+  throw optionError(option, `expected true or false, got ${kindOf(value)}`);
 }
 
 /** Reads a function. Its signature is taken on trust. */
 export function fn<T>(option: string, value: unknown): T {
   if (typeof value === 'function') return value as T;
-  throw wrong(option, `expected a function, got ${kindOf(value)}`);
+  throw optionError(option, `expected a function, got ${kindOf(value)}`);
 }
 
 /** Reads a number from `min` to `max`, both included. */
 export function number(min: number, max: number, unit: string): Reader<number> {
   return (option, value) => {
     if (typeof value === 'number' && value >= min && value <= max) return value;
-    throw wrong(option, `expected a number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
+    throw optionError(option, `expected a number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
   };
 }
 
@@ -138,7 +138,7 @@ export function number(min: number, max: number, unit: string): Reader<number> {
 export function integer(min: number, max: number, unit: string): Reader<number> {
   return (option, value) => {
     if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
-    throw wrong(option, `expected an integer number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
+    throw optionError(option, `expected an integer number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
   };
 }
 
@@ -155,7 +155,8 @@ export function withMethods<T>(
   others: readonly string[] = [],
 ): Reader<T> {
   return (option, value) => {
-    if (typeof value !== 'object' || value === null) throw wrong(option, `expected ${expected}, got ${kindOf(value)}`);
+    if (typeof value !== 'object' || value === null)
+      throw optionError(option, `expected ${expected}, got ${kindOf(value)}`);
     const missing: string[] = [];
     for (const name of [...methods, ...others]) {
       const member: unknown = Reflect.get(value, name);
@@ -163,20 +164,20 @@ export function withMethods<T>(
       if (typeof member !== 'function' && !isLeftOut) missing.push(name);
     }
     if (missing.length === 0) return value as T;
-    throw wrong(option, `expected ${expected}, got an object without the method ${missing.join(', ')}`);
+    throw optionError(option, `expected ${expected}, got an object without the method ${missing.join(', ')}`);
   };
 }
 
 /** Reads the text in front of every key of a store. It may become part of a file name. */
 export function keyPrefix(option: string, value: unknown): string {
   if (typeof value === 'string' && /^[!-.0-[\]-~]{1,64}$/.test(value)) return value;
-  throw wrong(option, 'expected 1 to 64 printable ASCII characters without white space, "/" and "\\"');
+  throw optionError(option, 'expected 1 to 64 printable ASCII characters without white space, "/" and "\\"');
 }
 
 /** Reads Passport's name for the strategy. It becomes a key of the session and part of cookie names. */
 export function strategyName(option: string, value: unknown): string {
   if (typeof value === 'string' && /^[\x20-\x7e]{1,64}$/.test(value) && !RESERVED_NAMES.has(value)) return value;
-  throw wrong(
+  throw optionError(
     option,
     'expected 1 to 64 printable ASCII characters, and not a name that sessions use themselves (such as passport)',
   );
@@ -191,7 +192,7 @@ export function scope(option: string, value: unknown): string {
   const names = typeof value === 'string' ? value.split(' ').filter((name) => name !== '') : value;
   const isScopeName = (name: unknown): boolean => typeof name === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name);
   if (Array.isArray(names) && names.length > 0 && names.every(isScopeName)) return names.join(' ');
-  throw wrong(
+  throw optionError(
     option,
     `expected scopes as 'project tm' or ['project', 'tm'], or [] for a service that has none, got ${kindOf(value)}`,
   );
@@ -202,33 +203,45 @@ export function callbackUrl(option: string, value: unknown): string {
   const url = text(option, value);
   const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(url);
   if (url.length > MAX_URL_LENGTH || !/^[\x21-\x7e]+$/.test(url) || !URL.canParse(url, 'http://relative.invalid')) {
-    throw wrong(option, `expected a URL of at most ${MAX_URL_LENGTH} visible ASCII characters`);
+    throw optionError(option, `expected a URL of at most ${MAX_URL_LENGTH} visible ASCII characters`);
   }
-  if (url.includes('#')) throw wrong(option, 'expected a URL without a fragment');
+  if (url.includes('#')) throw optionError(option, 'expected a URL without a fragment');
   if ((isAbsolute && !/^https?:\/\/[^/]/i.test(url)) || /^[/\\]{2}/.test(url)) {
-    throw wrong(option, 'expected an http or https URL, or a path such as /callback');
+    throw optionError(option, 'expected an http or https URL, or a path such as /callback');
   }
   return url;
 }
 
 /** Parameters of the authorization request that the package sets itself (RFC 6749, 4.1.1; RFC 7636, 4.3). */
-const OWN_PARAMS: ReadonlySet<string> = new Set([
+const OF_AUTHORIZATION: ReadonlySet<string> = new Set([
   ...['client_id', 'client_secret', 'redirect_uri', 'response_type', 'scope', 'state'],
   ...['code_challenge', 'code_challenge_method'],
 ]);
 
+/** Parameters of token requests that the package sets itself (RFC 6749, 4.1.3 and 6; RFC 7636, 4.5). */
+const OF_TOKEN_REQUESTS: ReadonlySet<string> = new Set([
+  ...['grant_type', 'client_id', 'client_secret', 'redirect_uri', 'code', 'code_verifier', 'refresh_token'],
+]);
+
 /** Reads further parameters of the authorization request. Refuses those that the package sets itself. */
-export function authorizationParams(option: string, value: unknown): Readonly<Record<string, string>> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw wrong(option, 'expected an object of parameters, or a function that returns one');
-  }
-  const params: Record<string, string> = {};
-  for (const [name, text] of Object.entries(value)) {
-    if (OWN_PARAMS.has(name)) throw wrong(option, `expected no parameter of the package's own, got ${name}`);
-    if (typeof text !== 'string') throw wrong(option, `expected a string for ${name}, got ${typeof text}`);
-    params[name] = text;
-  }
-  return Object.freeze(params);
+export const authorizationParams: Reader<Readonly<Record<string, string>>> = furtherParams(OF_AUTHORIZATION);
+
+/** Reads further parameters of token requests. Refuses those that the package sets itself. */
+export const tokenParams: Reader<Readonly<Record<string, string>>> = furtherParams(OF_TOKEN_REQUESTS);
+
+function furtherParams(own: ReadonlySet<string>): Reader<Readonly<Record<string, string>>> {
+  return (option, value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw optionError(option, 'expected an object of parameters, or a function that returns one');
+    }
+    const params: Record<string, string> = {};
+    for (const [name, text] of Object.entries(value)) {
+      if (own.has(name)) throw optionError(option, `expected no parameter of the package's own, got ${name}`);
+      if (typeof text !== 'string') throw optionError(option, `expected a string for ${name}, got ${typeof text}`);
+      params[name] = text;
+    }
+    return Object.freeze(params);
+  };
 }
 
 /** Returns the result of an application's function, which must not be a promise: nobody would wait for it. */
@@ -237,7 +250,10 @@ export function result(option: string, value: unknown): unknown {
     return value;
   // It may reject, and would end the process.
   Promise.resolve(value).catch(() => {});
-  throw wrong(option, 'expected a function that returns its result, got a promise: the function must not be async');
+  throw optionError(
+    option,
+    'expected a function that returns its result, got a promise: the function must not be async',
+  );
 }
 
 /** Reads one of several words. */
@@ -245,7 +261,7 @@ export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
   return (option, value) => {
     const word = words.find((each) => each === value);
     if (word !== undefined) return word;
-    throw wrong(option, `expected ${words.map((each) => `'${each}'`).join(' or ')}, got ${shown(value)}`);
+    throw optionError(option, `expected ${words.map((each) => `'${each}'`).join(' or ')}, got ${shown(value)}`);
   };
 }
 
@@ -255,11 +271,11 @@ export function secrets(option: string, value: unknown): readonly Secret[] {
   if (all.length > 0 && all.every((entry) => typeof entry === 'string' && entry !== '')) {
     return Object.freeze(all.map((entry) => new Secret(String(entry))));
   }
-  throw wrong(option, 'expected a non-empty string, or an array of them; use 32 random bytes in base64');
+  throw optionError(option, 'expected a non-empty string, or an array of them; use 32 random bytes in base64');
 }
 
 /** Returns the error for an option. @param problem "expected …, got …" */
-export function wrong(option: string, problem: string): ConfigurationError {
+export function optionError(option: string, problem: string): ConfigurationError {
   return new ConfigurationError(`${option}: ${problem}`, { option });
 }
 
@@ -273,3 +289,5 @@ export function kindOf(value: unknown): string {
 function shown(value: unknown): string {
   return typeof value === 'number' ? String(value) : kindOf(value);
 }
+
+export { optionError as wrong };

@@ -56,15 +56,23 @@ export class ConfigurationError extends OAuthAppError {
  */
 export class AuthorizationError extends OAuthAppError {
   override readonly name = 'AuthorizationError';
-  /** The `error` parameter if RFC 6749 or OpenID Connect registers it; otherwise `undefined`. */
+  /** The `error` parameter if it has the form of an error code: 1 to 64 letters, digits, `_`, `.` and `-`. */
   readonly error: string | undefined;
+  /** The `error_description` parameter: the words of whoever sent the callback. Not enumerable, so that logs leave it out. */
+  declare readonly description: string | undefined;
 
   constructor(
     message: string,
-    details: { readonly error?: string | undefined; readonly code?: string; readonly status?: number } = {},
+    details: {
+      readonly error?: string | undefined;
+      readonly description?: string | undefined;
+      readonly code?: string;
+      readonly status?: number;
+    } = {},
   ) {
     super(message, { code: details.code ?? 'ERR_AUTHORIZATION', status: details.status ?? 502 });
     this.error = details.error;
+    Object.defineProperty(this, 'description', { value: details.description });
   }
 }
 
@@ -120,6 +128,8 @@ export class NotAuthorizedError extends OAuthAppError {
   override readonly name = 'NotAuthorizedError';
   /** The scopes that are missing; `undefined` if there is no grant. */
   readonly scope: readonly string[] | undefined;
+  /** The scopes that the service has granted; `undefined` if there is no grant. */
+  readonly granted: readonly string[] | undefined;
 
   constructor(
     message: string,
@@ -128,6 +138,7 @@ export class NotAuthorizedError extends OAuthAppError {
       readonly status?: number;
       readonly cause?: unknown;
       readonly scope?: readonly string[] | undefined;
+      readonly granted?: readonly string[] | undefined;
     } = {},
   ) {
     super(message, {
@@ -136,6 +147,7 @@ export class NotAuthorizedError extends OAuthAppError {
       cause: details.cause,
     });
     this.scope = details.scope;
+    this.granted = details.granted;
   }
 }
 

@@ -44,8 +44,9 @@ export interface GrantLostEvent {
   readonly strategy: string;
   readonly grantId: string;
   /**
-   * `refused`: invalid_grant. `expired`: the refresh token, by the service's own statement. `other-subject`: a refresh answered for another user. `unreadable`: the record is
-   * encrypted with an unknown key, damaged or moved; it is kept.
+   * `refused`: the service has refused the refresh token, or the API an access token that nothing can replace. `expired`: the
+   * refresh token has, by the service's own statement, or an access token that nothing can replace. `other-subject`: a refresh
+   * answered for another user. `unreadable`: the record is encrypted with an unknown key, damaged or moved; it is kept.
    */
   readonly reason: 'refused' | 'expired' | 'other-subject' | 'unreadable';
 }
@@ -106,7 +107,7 @@ export function warnOfUnlockedRefresh(strategy: string): void {
     `Several processes refresh the grants of the strategy "${strategy}", and its token store has no lock: a service that ` +
       'revokes reused refresh tokens logs users out. Set tokenStore to a store with a lock, such as redisTokenStore(…) or ' +
       'postgresTokenStore(…).',
-    { type: 'PassportOAuthAppWarning', code: 'PASSPORT_OAUTH_APP_NO_LOCK' },
+    { type: 'PassportOAuthAppWarning', code: 'ERR_NO_LOCK' },
   );
 }
 
@@ -116,6 +117,6 @@ export function warnOfShortLease(strategy: string, leaseMs: number, timeoutMs: n
     `The token store of the strategy "${strategy}" locks grants for ${leaseMs / 1000} s, too short for its timeout of ${timeoutMs} ms: ` +
       'a slow refresh outlives its lock, and another process may send the same refresh token. ' +
       `Set the option lease of the store to ${shortestMs / 1000} or more, or a shorter timeout.`,
-    { type: 'PassportOAuthAppWarning', code: 'PASSPORT_OAUTH_APP_SHORT_LEASE' },
+    { type: 'PassportOAuthAppWarning', code: 'ERR_SHORT_LEASE' },
   );
 }

@@ -11,11 +11,13 @@ import {
   endpointAddress,
   enterpriseAddress,
   furtherOrigins,
+  issuerIdentifier,
   serviceAddress,
 } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
-import type { ApplicationGrant } from './oauth/token-endpoint.js';
-import type { EndsGrant } from './oauth/token-response.js';
+import type { EndsGrant } from './oauth/refusal.js';
+import type { GrantedScopes } from './oauth/scope.js';
+import type { ApplicationGrant, TokenParams } from './oauth/token-endpoint.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 import { MAX_TIMER_MS } from './waiting.js';
@@ -25,6 +27,14 @@ export type IncomingRequest = IncomingMessage & Express.Request;
 
 /** Returns the id of a user's grant. Declared as a method, so that an application can use its own types of request and user. */
 export type GrantIdReader = { read(req: IncomingRequest, user: Express.User): string | undefined }['read'];
+
+/** The error that a callback has in place of a code. */
+export interface CallbackError {
+  /** The parameter `error`. */
+  readonly error: string;
+  /** The parameter `error_description`, at most 500 characters of it. The words of whoever sent the callback. */
+  readonly description: string | undefined;
+}
 
 /** Further parameters of the authorization request: an object, or a function that returns one for a request. */
 export type AuthorizationParams =
@@ -72,6 +82,16 @@ export interface StrategyOptions<UserProfile extends object = object> {
   /** Sends an S256 code challenge (RFC 7636), for services that support PKCE. Default: `false`. */
   readonly pkce?: boolean | undefined;
   /**
+   * The authorization server's issuer identifier (RFC 9207). A callback whose `iss` is another, or that has none, is refused
+   * with 403 before any token request. Default: `iss` is ignored.
+   */
+  readonly issuer?: string | undefined;
+  /**
+   * Returns true if an `error` of the callback means that the user declined. Replaces the default: `access_denied`, LinkedIn's
+   * `user_cancelled_login` and `user_cancelled_authorize`, and `consent_required` unless `prompt=none` was asked for.
+   */
+  readonly declines?: ((answer: CallbackError) => boolean) | undefined;
+  /**
    * Loads more of the user's profile after the code exchange; its second argument is the token response. The result is
    * merged into `profile`. For services with opaque access tokens it returns the `id`: the token does not say whose it is.
    */
@@ -99,7 +119,7 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly cache?: { readonly max?: number | undefined; readonly ttl?: number | undefined } | false | undefined;
   /** Maximum number of concurrent API requests for each account: the user and organization, over all of their grants. Default: no limit. */
   readonly concurrency?: number | undefined;
-  /** Headers of each API request, such as a `User-Agent` that names the application. */
+  /** Headers of each API request. Its `User-Agent` goes to the token and revocation endpoints too. */
   readonly headers?: RequestHeaders | undefined;
   /** Maximum size in bytes of a parsed API response, decoded. `stream` and `fetch` have no limit. Default: 64 MiB. */
   readonly maxResponseBytes?: number | undefined;
@@ -122,10 +142,19 @@ export interface StrategyOptions<UserProfile extends object = object> {
    */
   readonly clientAuthentication?: 'body' | 'basic' | 'basic-raw' | undefined;
   /**
-   * Returns true if a refusal of a refresh means that the refresh token is dead, so that the user has to log in again.
-   * Default: `({ error }) => error === 'invalid_grant'`.
+   * Returns true if a refusal of a refresh means that the refresh token is dead, so that the user has to log in again. Called
+   * for each answer without tokens but 408, 429 and 5xx. Default: `({ error }) => error === 'invalid_grant'`.
    */
   readonly endsGrant?: EndsGrant | undefined;
+  /** More parameters of token requests, such as `resource` (RFC 8707) or `audience`: the same for all, or by grant type. */
+  readonly tokenParams?: TokenParams | undefined;
+  /**
+   * Seconds that an access token lives if neither the token response nor the token says. Default: 3,600 with a refresh token;
+   * without one, the token does not expire.
+   */
+  readonly accessTokenLifetime?: number | undefined;
+  /** Maps the names of the scopes that the service has granted: aliases, and scopes that others imply. Default: as they are. */
+  readonly grantedScopes?: GrantedScopes | undefined;
   /** More parameters of the authorization request, the same for all or by request. */
   readonly authorizationParams?: AuthorizationParams | undefined;
   /** Separator of scope names in the authorization request. Default: a space. */
@@ -154,6 +183,8 @@ export interface Settings {
   readonly name: string;
   readonly organizationDomain: OrganizationDomainReader;
   readonly pkce: boolean;
+  readonly issuer: string | undefined;
+  readonly declines: StrategyOptions['declines'];
   readonly userProfile: StrategyOptions['userProfile'];
   readonly passReqToCallback: boolean;
   readonly tokenStore: TokenStore | undefined;
@@ -172,6 +203,9 @@ export interface Settings {
   readonly tokenRequest: 'json' | 'form';
   readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
   readonly endsGrant: EndsGrant | undefined;
+  readonly tokenParams: TokenParams | undefined;
+  readonly accessTokenLifetime: number | undefined;
+  readonly grantedScopes: GrantedScopes | undefined;
   readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
   readonly scopeSeparator: string;
   readonly timeoutMs: number;
@@ -213,6 +247,8 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   name: check.withDefault('oauth-app', check.strategyName),
   organizationDomain: check.withDefault(claimedDomain, check.fn<OrganizationDomainReader>),
   pkce: check.withDefault(false, check.boolean),
+  issuer: check.withDefault(undefined, issuerIdentifier),
+  declines: optionalFunction(),
   userProfile: optionalFunction(),
   passReqToCallback: check.withDefault(false, check.boolean),
   tokenStore: check.withDefault(
@@ -241,6 +277,12 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
   tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),
   clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic', 'basic-raw')),
   endsGrant: optionalFunction(),
+  // The result of a function is checked at each request.
+  tokenParams: check.withDefault(undefined, (option, value) =>
+    typeof value === 'function' ? check.fn<TokenParams>(option, value) : check.tokenParams(option, value),
+  ),
+  accessTokenLifetime: check.withDefault(undefined, check.number(1, 10 * 365 * DAY_S, 'seconds')),
+  grantedScopes: optionalFunction(),
   // The result of a function is checked at each login.
   authorizationParams: check.withDefault({}, (option, value) =>
     typeof value === 'function'
@@ -288,7 +330,7 @@ function refuseToLeaveEmulator(
   for (const [option, address] of [...given, ...settings.origins.map((origin) => ['origins', origin] as const)]) {
     const url = /^https?:/.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
     if (!url || check.LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
-    throw check.wrong(
+    throw check.optionError(
       option,
       `expected an address of the emulator, got ${url.origin}: these options are spread over those of service.options. Spread service.options last`,
     );

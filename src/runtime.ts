@@ -4,6 +4,7 @@ import type { PermitSharing } from './api/account-share.js';
 import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
+import { userAgentOf } from './api/request-headers.js';
 import { FrameLogins } from './embedded/frame-logins.js';
 import { HandOvers } from './embedded/hand-overs.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
@@ -104,17 +105,15 @@ export class Runtime implements LoginContext {
     this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret), clock);
     const stepUpSeal = new CookieSeal('step-ups', clientSecret);
     this.stepUps = new StepUps(cookieName('step-up'), stepUpSeal, settings.scope, clock);
-    this.endpoint = new TokenEndpoint({ ...settings, clientSecret: clientSecret[0], http: authorizationHttp });
+    const client = {
+      ...settings,
+      clientSecret: clientSecret[0],
+      userAgent: userAgentOf(settings.headers),
+      http: authorizationHttp,
+    };
+    this.endpoint = new TokenEndpoint(client);
     const { revocationPath } = settings;
-    const revocation =
-      revocationPath === undefined
-        ? undefined
-        : new RevocationEndpoint({
-            ...settings,
-            revocationPath,
-            clientSecret: clientSecret[0],
-            http: authorizationHttp,
-          });
+    const revocation = revocationPath === undefined ? undefined : new RevocationEndpoint({ ...client, revocationPath });
     const create = managerFactory(settings, service, this.endpoint, revocation);
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.#name = new StrategyName(strategyName, service);
@@ -142,8 +141,7 @@ export class Runtime implements LoginContext {
   /** Stores tokens that were obtained elsewhere. @throws ConfigurationError for invalid tokens, or if no token store is known yet */
   async importGrant(grantId: string, tokens: ImportedTokens, replace: boolean): Promise<boolean> {
     const manager = this.managers.only();
-    const { clock, organizationDomain } = this.settings;
-    const tokenSet = readImportedTokens(tokens, clock(), organizationDomain);
+    const tokenSet = readImportedTokens(tokens, this.settings.clock(), this.settings);
     return (await manager.import(() => grantId, tokenSet, replace)) !== undefined;
   }
 

@@ -99,6 +99,12 @@ export class LoginRounds {
     }
   }
 
+  /** Notes that a request came with a grant that is of no use, and is sent to the login: counted if the next one is none either. */
+  noteUseless(req: IncomingMessage, res: ServerResponse): void {
+    const [rounds, grantId, at, , account] = this.#read(req) ?? [0, '', this.#clock(), '', ''];
+    if (!res.headersSent) this.#write(req, res, [rounds, grantId, at, 'lost', account]);
+  }
+
   /** Returns true if a process has not found the grant of the session that the browser came back with. */
   hasLost(req: IncomingMessage): boolean {
     return this.#read(req)?.[3] === 'lost';

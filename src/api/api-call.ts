@@ -4,7 +4,7 @@ import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from '../waiting.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
-import { callError, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
+import { callError, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
 import { type Attempt, afterAttempt, type CallState, decide, isReplayable, START } from './call-decision.js';
 import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
@@ -109,10 +109,11 @@ export class ApiCall<A extends ResponseHead> {
 
   /** Returns the state with a newer credential; `undefined` if there is none, or the request cannot be sent again. */
   async #renew(state: CallState, attempt: Attempt<A>): Promise<CallState | undefined> {
-    const { credential } = attempt;
+    const { credential, answer } = attempt;
+    const isDead = answer !== undefined && isTokenInvalid(answer);
     let renewed: Credential;
     try {
-      renewed = await abortable(this.#source.renew?.(credential) ?? Promise.resolve(credential), this.#signal);
+      renewed = await abortable(this.#source.renew?.(credential, isDead) ?? Promise.resolve(credential), this.#signal);
     } catch (error) {
       this.#drop(attempt);
       throw error;

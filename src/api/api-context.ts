@@ -25,6 +25,8 @@ export interface CredentialSource {
   readonly grantId: string | undefined;
   /** False once it is known that there is no grant (any more). An outage of a store or of the service does not count. */
   readonly authorized: boolean;
+  /** True once the service has refused to renew the grant, which is kept: only another login helps its user. */
+  readonly isRefused?: boolean;
   /** Of the credential last seen; no I/O. */
   readonly organizationDomain: string | undefined;
   /** Of the credential last seen; no I/O. Empty if its scopes are not known, `undefined` before the first. */
@@ -44,9 +46,10 @@ export interface CredentialSource {
    * Returns a newer credential after the API refused `refused` with 401, or `refused` itself (the same object) if there
    * is no newer one for now, during the cool-down. A source that cannot refresh leaves it out.
    *
+   * @param isDead True if the API says nothing but that the token is invalid: a grant that cannot get another one ends
    * @throws like {@link credential}
    */
-  renew?(refused: Credential): Promise<Credential>;
+  renew?(refused: Credential, isDead?: boolean): Promise<Credential>;
   /** Reports that the API accepted (any status but 401) or refused (401) a credential of `renew`. */
   reportOutcome?(renewed: Credential, accepted: boolean): void;
 }

@@ -130,6 +130,11 @@ export function isTokenRefused(response: Pick<ApiErrorDetails, 'status' | 'heade
   return (status === 400 || status === 403) && challengeOf(response).error === 'invalid_token';
 }
 
+/** Returns true if a refusal of the access token gives no other reason than that it is invalid. */
+export function isTokenInvalid(response: Pick<ApiErrorDetails, 'headers'>): boolean {
+  return (challengeOf(response).error ?? 'invalid_token') === 'invalid_token';
+}
+
 /** Returns the parameters of a Bearer challenge. @see RFC 6750, 3 */
 function challengeOf({ headers }: Pick<ApiErrorDetails, 'headers'>): {
   readonly error?: string;

@@ -1,5 +1,6 @@
 import { ConfigurationError } from '../errors.js';
 import { ACCEPTED_ENCODINGS } from '../http/decoding.js';
+import { USER_AGENT } from '../http/message.js';
 import type { RequestBody } from './request-body.js';
 
 /** Headers of the caller. A list sends the same header several times; `undefined` is left out. */
@@ -33,13 +34,19 @@ export interface DefaultHeaders {
   readonly fetched: readonly string[];
 }
 
+/** Returns the `User-Agent` of the option `headers`, else that of the package. */
+export function userAgentOf(headers: RequestHeaders | undefined): string {
+  const pairs = requestHeaders(headers, undefined, ['user-agent', USER_AGENT]);
+  return pairs[pairs.findIndex((text, index) => index % 2 === 0 && text === 'user-agent') + 1] ?? USER_AGENT;
+}
+
 /**
  * Returns the default headers, with those of the application for all of its requests in front.
  *
  * @throws TypeError like {@link requestHeaders}
  */
 export function defaultHeaders(own: RequestHeaders | undefined): DefaultHeaders {
-  const agent = ['user-agent', 'passport-oauth-app'];
+  const agent = ['user-agent', USER_AGENT];
   return Object.freeze({
     parsed: requestHeaders(own, undefined, [
       'accept',

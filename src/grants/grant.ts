@@ -103,7 +103,8 @@ const NO_TOKEN = '';
 
 /** Returns a grant of the application that has no token yet. It has expired. */
 export function emptyGrant(): Grant {
-  const tokens = { accessToken: NO_TOKEN, refreshToken: undefined, lifetimeMs: 0, refreshTokenLifetimeMs: undefined };
+  const lifetimes = { lifetimeMs: 0, renewableLifetimeMs: 0, refreshTokenLifetimeMs: undefined };
+  const tokens = { accessToken: NO_TOKEN, refreshToken: undefined, ...lifetimes };
   const facts = { scope: undefined, claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
   return newGrant({ ...tokens, ...facts }, 0);
 }
@@ -154,7 +155,9 @@ export function withRefreshTokenOf(
   tokens: TokenSet,
   now: number,
 ): TokenSet {
-  return { ...tokens, refreshToken, refreshTokenLifetimeMs: refreshTokenExpiresAt && refreshTokenExpiresAt - now };
+  const lifetimeMs = refreshToken === undefined ? tokens.lifetimeMs : tokens.renewableLifetimeMs;
+  const refreshTokenLifetimeMs = refreshTokenExpiresAt && refreshTokenExpiresAt - now;
+  return { ...tokens, refreshToken, lifetimeMs, refreshTokenLifetimeMs };
 }
 
 /** Returns the tombstone of a grant that the service has refused. */

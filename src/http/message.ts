@@ -7,6 +7,9 @@ import type { Dispatcher } from 'undici';
  */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
+/** The `User-Agent` of the package, for applications that have none of their own. Firewalls refuse requests without one. */
+export const USER_AGENT = 'passport-oauth-app';
+
 /** One HTTP request to one of the service's hosts. */
 export interface HttpRequest {
   /** Scheme, host and port, as `URL.origin` returns them. */

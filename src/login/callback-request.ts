@@ -47,7 +47,7 @@ export interface CallbackRequest {
 
 /** What a callback is checked with. */
 export interface CheckCallbackContext {
-  readonly settings: { readonly callbackURL: string };
+  readonly settings: { readonly callbackURL: string; readonly issuer: string | undefined };
   readonly grants: RequestGrants;
   readonly pendingLogins: PendingLogins;
   readonly hostMismatches: HostMismatches;
@@ -80,6 +80,9 @@ export const REPLAYED: CallbackFailure = {
   info: { message: UNKNOWN_LOGIN },
   status: 403,
 };
+
+const OTHER_ISSUER =
+  'This login comes from another authorization server than the option issuer names, or from one that does not say. Please log in again.';
 
 const CONNECTION_AS_LOGIN = 'This account was to be connected, which logs nobody in. Please log in.';
 
@@ -126,6 +129,8 @@ export function checkCallback(
       'embedded(strategy, …) is mounted after the callback route: mount it after the session, and before apiClient(strategy) and the routes.';
     throw new ConfigurationError(order, { code: 'ERR_MIDDLEWARE_ORDER' });
   }
+  // Simple string comparison (RFC 9207, 2.4).
+  if (settings.issuer !== undefined && answer.issuer !== settings.issuer) return refused(OTHER_ISSUER, 403);
   if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
   if (route.isConnection && login.userMark !== grants.userMarkOf(req, true)) return refused(OTHER_USER, 403);
   // The login may have begun at a route of passport.authenticate.
@@ -164,19 +169,24 @@ function leadsHere(redirectUri: string, req: IncomingMessage, own: string | unde
 }
 
 /** The parameters of a callback. `malformed` is answered with 400 before anything is looked up. */
-export type CallbackQuery =
-  | { readonly kind: 'code'; readonly code: string; readonly state: string | undefined }
-  | { readonly kind: 'error'; readonly error: string; readonly state: string | undefined }
-  | { readonly kind: 'malformed' };
+export type CallbackQuery = CallbackAnswer | { readonly kind: 'malformed' };
 
-/** Longest value of each parameter of RFC 6749, 4.1.2 and 4.1.2.1 that is read. Descriptions are the sender's words: they are ignored. */
+type CallbackAnswer = { readonly state: string | undefined; readonly issuer: string | undefined } & (
+  | { readonly kind: 'code'; readonly code: string }
+  | { readonly kind: 'error'; readonly error: string; readonly description: string | undefined }
+);
+
+/** Longest value of each parameter of RFC 6749, 4.1.2 and 4.1.2.1 that decides over the answer. */
 const MAX_LENGTH = { code: 4096, state: 512, error: 2048 } as const;
+
+/** The longest part of a description that is kept. */
+const MAX_DESCRIPTION_LENGTH = 500;
 
 /** Visible ASCII and space (VSCHAR of RFC 6749, appendix A). */
 const VISIBLE_ASCII = /^[\x20-\x7e]+$/;
 
-/** Stands for an error that is not visible ASCII: nothing of its text is used. */
-const UNREGISTERED_ERROR = 'unregistered_error';
+/** Stands for an error that is not visible ASCII: nothing of its text is used. It is no error code. */
+const UNREGISTERED_ERROR = 'unregistered error';
 
 const MALFORMED: CallbackQuery = { kind: 'malformed' };
 
@@ -197,11 +207,16 @@ export function hasCallbackParameters(url: string): boolean {
  */
 export function readCallbackQuery(url: string): CallbackQuery {
   const found: { -readonly [Name in keyof typeof MAX_LENGTH]?: string } = {};
+  let issuer: string | undefined;
+  let description: string | undefined;
   for (const [name, value] of parametersOf(url)) {
     const [stem = ''] = name.split('[', 1);
     const isOurs = Object.hasOwn(MAX_LENGTH, stem);
     // Bracketed forms of our parameters, and whatever reaches for a prototype.
     if (value === '__proto__' || name.includes('__proto__') || (isOurs && stem !== name)) return MALFORMED;
+    // The first of several is another server's, or nobody's.
+    if (name === 'iss') issuer = issuer === undefined ? value : '';
+    if (name === 'error_description') description ??= value.slice(0, MAX_DESCRIPTION_LENGTH);
     if (!isOurs) continue;
     const known = name as keyof typeof MAX_LENGTH;
     if (found[known] !== undefined || value === '' || value.length > MAX_LENGTH[known]) return MALFORMED;
@@ -211,8 +226,8 @@ export function readCallbackQuery(url: string): CallbackQuery {
     else return MALFORMED;
   }
   const { code, error, state } = found;
-  if (code !== undefined && error === undefined) return { kind: 'code', code, state };
-  if (error !== undefined && code === undefined) return { kind: 'error', error, state };
+  if (code !== undefined && error === undefined) return { kind: 'code', code, state, issuer };
+  if (error !== undefined && code === undefined) return { kind: 'error', error, description, state, issuer };
   return MALFORMED;
 }
 

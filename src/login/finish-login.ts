@@ -1,11 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
-import { AuthorizationError } from '../errors.js';
+import * as check from '../checks.js';
+import { AuthorizationError, ConfigurationError } from '../errors.js';
 import type { TokenResponseFields } from '../oauth/claims.js';
 import { scopeNames } from '../oauth/scope.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
+import { safeCause } from '../redaction.js';
 import { fixedSource } from '../session/credential-sources.js';
 import { sentResponseError } from '../session/grant-handoff.js';
 import { userIdOf } from '../session/incoming-request.js';
@@ -42,6 +44,7 @@ export interface FinishLoginContext {
     readonly name: string;
     readonly userProfile: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<object>) | undefined;
     readonly passReqToCallback: boolean;
+    readonly declines: Declines | undefined;
   };
   readonly verify: AnyVerify | undefined;
   readonly usedLogins: UsedLogins<CallbackOutcome>;
@@ -53,6 +56,9 @@ export interface FinishLoginContext {
   readonly warnings: Set<string>;
 }
 
+/** Returns true if an error of a callback means that the user declined. */
+type Declines = (answer: { readonly error: string; readonly description: string | undefined }) => boolean;
+
 const ABANDONED: CallbackFailure = {
   kind: 'fail',
   reason: 'abandoned',
@@ -60,12 +66,8 @@ const ABANDONED: CallbackFailure = {
   status: 499,
 };
 
-/** Error codes that messages may name; any other is the sender's own text (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
-const REGISTERED_ERRORS = new Set([
-  ...['invalid_request', 'invalid_scope', 'server_error', 'temporarily_unavailable', 'unauthorized_client'],
-  ...['unsupported_response_type', 'account_selection_required', 'consent_required', 'interaction_required'],
-  'login_required',
-]);
+/** What services say of a user who declined: RFC 6749, 4.1.2.1, and LinkedIn. */
+const DECLINED: ReadonlySet<string> = new Set(['access_denied', 'user_cancelled_login', 'user_cancelled_authorize']);
 
 /**
  * Finishes the login of a checked callback, once: calls for the tokens, then the application's `userProfile` and `verify`.
@@ -108,7 +110,7 @@ async function finishFirst(
     res.appendHeader('Set-Cookie', login.endCookie);
     outcome =
       answer.kind === 'error'
-        ? declined(answer.error, login)
+        ? declined(context.settings.declines, answer, login)
         : await exchangeCode(context, req, answer.code, login, scope);
     // A browser that has dropped its request never learns of its session.
     isDropped = outcome.kind === 'success' && hasLeft(request);
@@ -173,16 +175,33 @@ async function exchangeCode(
   return { kind: 'success', tokens, verdict, returnTo };
 }
 
-/** Some services say `consent_required` of a user who declined. After `prompt=none` it says that nobody was asked (OpenID Connect Core, 3.1.2.6). */
-function declined(error: string, { isSilent }: PendingLogin): CallbackOutcome {
-  if (error === 'access_denied' || (error === 'consent_required' && !isSilent)) {
-    return { kind: 'fail', reason: 'declined', info: { message: 'The user declined authorization' } };
-  }
-  const known = REGISTERED_ERRORS.has(error) ? error : undefined;
+/** Ends a callback with an error. @throws AuthorizationError unless the user declined; ConfigurationError if the application's function throws */
+function declined(
+  declines: Declines | undefined,
+  { error, description }: Extract<CheckedCallback['answer'], { kind: 'error' }>,
+  { isSilent }: PendingLogin,
+): CallbackOutcome {
+  // Some services say `consent_required` of a user who declined. After `prompt=none` it says that nobody was asked
+  // (OpenID Connect Core, 3.1.2.6).
+  const isDecline = declines
+    ? callDeclines(declines, { error, description })
+    : DECLINED.has(error) || (error === 'consent_required' && !isSilent);
+  if (isDecline) return { kind: 'fail', reason: 'declined', info: { message: 'The user declined authorization' } };
+  const word = /^[\w.-]{1,64}$/.test(error) ? error : undefined;
   throw new AuthorizationError(
-    known
-      ? `The authorization endpoint returned the error ${known}.`
-      : 'The authorization endpoint returned an error that is not registered.',
-    { error: known },
+    `The authorization endpoint returned ${word === undefined ? 'an error that is no OAuth error code' : `the error ${word}`}.`,
+    { error: word, description },
   );
+}
+
+function callDeclines(declines: Declines, answer: Parameters<Declines>[0]): boolean {
+  try {
+    return Boolean(check.result('declines', declines(answer)));
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    throw new ConfigurationError('declines: the function threw instead of returning true or false', {
+      option: 'declines',
+      cause: safeCause(error),
+    });
+  }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient } from '../api/api-client.js';
+import { ApiClient, sourceOf } from '../api/api-client.js';
+import type { CredentialSource } from '../api/api-context.js';
 import { type Optional, withDefault, wrong } from '../checks.js';
 import { cookieLines, MAX_RESPONSE_HEADERS } from '../session/browser-cookie.js';
 import {
@@ -58,6 +59,12 @@ export function pageOf(req: IncomingMessage): string {
   return MAY_BE_TOKEN.test(path) ? '/' : safeReturnTo(path);
 }
 
+/** Of a request without a client. */
+const NO_SOURCE: Pick<CredentialSource, 'grantId' | 'authorized' | 'isRefused'> = {
+  grantId: undefined,
+  authorized: false,
+};
+
 /** Redirects a browser to the login route, which leads back to the requested page. @param client That of the request, if there is one. */
 export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login: string, client: unknown): void {
   const page = pageOf(req);
@@ -65,10 +72,14 @@ export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login
   // Such as that of the scopes which the page asks for.
   const cookies = cookieLines(res).join().length;
   const location = whole.length + cookies > MAX_LOCATION ? login : whole;
-  const cookie = client instanceof ApiClient ? loginHelpOf(client)?.returnCookie : undefined;
+  const help = client instanceof ApiClient ? loginHelpOf(client) : undefined;
+  // A login that leads here again is a round.
+  const { grantId, authorized, isRefused } = client instanceof ApiClient ? sourceOf(client) : NO_SOURCE;
+  if (isRefused) help?.rounds.noteUseless(req, res);
+  else if (grantId !== undefined && !authorized) help?.rounds.noteReturn(req, res, 'lost');
   // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet. A long
   // page stands in one place only.
-  if (!isPrefetch(req)) cookie?.remember(req, res, page, location.length + cookies);
+  if (!isPrefetch(req)) help?.returnCookie.remember(req, res, page, location.length + cookies);
   res.setHeader('Cache-Control', 'no-store');
   redirect(res, location);
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient, contextOf } from '../api/api-client.js';
+import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
 import { readOptions } from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
@@ -42,11 +42,14 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     // Whoever lacks a scope (403) is logged in: another login would lead here again.
     // Nor could it help a frame whose requests name their user.
     const namesUser = holdsToken.has(req) && isInFrame(req);
-    const needsLogin = error instanceof NotAuthorizedError && error.status === 401 && !namesUser;
+    const client = clientOf(req, error.strategy);
+    // The service refuses to renew the grant of this request, which a login replaces.
+    const isStranded = error instanceof TokenError && client !== undefined && sourceOf(client).isRefused === true;
+    const needsLogin = (isStranded || (error instanceof NotAuthorizedError && error.status === 401)) && !namesUser;
     // An error of a login itself, as of `verify`, would come back with the next login.
     const isOfLogin = login !== undefined && (isLoginRoute(req, login) || isCallback(req));
     if (needsLogin && login !== undefined && isPageRequest(req) && !isOfLogin)
-      return redirectToLogin(req, res, login, clientOf(req, error.strategy));
+      return redirectToLogin(req, res, login, client);
     const message = messageOf(error);
     const isText = prefersText(req);
     const body = isText ? message : JSON.stringify({ error: error.code, message });

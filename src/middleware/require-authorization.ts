@@ -58,21 +58,25 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     }
     const source = sourceOf(client);
     let pending: Promise<unknown> | undefined = namesLogout(req) ? undefined : source.prepareFully?.();
-    // The grant could not be loaded, so nobody knows its scopes: the error says why.
-    if (!pending && needed.length > 0 && client.authorized && source.scope === undefined)
+    const hasLogin = login !== undefined || frame !== undefined;
+    // A login replaces a grant that the service refuses to renew. Scripts go on, and their calls say why they fail.
+    const isStranded = !pending && source.isRefused === true && hasLogin && isPageRequest(req);
+    // The grant could not be loaded, so its scopes are not known: the error says why.
+    if (!pending && needed.length > 0 && client.authorized && source.scope === undefined && !isStranded)
       pending = client.credentials();
     // Nobody else catches what is thrown by then, such as for a response that a time-out has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const { authorized } = client;
     const granted = authorized ? client.scope : [];
     const missing = needed.filter((name) => !granted.includes(name));
-    const isEnough = authorized && missing.length === 0;
+    const isEnough = authorized && missing.length === 0 && !isStranded;
     try {
       frame?.requireOrder(req);
       if (!isEnough && frame?.isFor(req) && isPageRequest(req)) {
-        if (authorized && frame.isRefused(req, missing)) throw insufficientScope(missing);
+        if (authorized && missing.length > 0 && frame.isRefused(req, missing))
+          throw insufficientScope(missing, granted);
         const scope = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
-        return frame.answer(req, res, scope, authorized);
+        return frame.answer(req, res, scope, authorized && !isStranded);
       }
     } catch (error) {
       return next(ofStrategy(error, contextOf(client).strategyName));
@@ -80,8 +84,11 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     if (isEnough) return next();
     const { strategyName } = contextOf(client);
     const refusal = () =>
-      ofStrategy(authorized ? insufficientScope(missing) : new NotAuthorizedError(LOG_IN), strategyName);
-    if (login === undefined || !isPageRequest(req)) return next(refusal());
+      ofStrategy(
+        missing.length > 0 && authorized ? insufficientScope(missing, granted) : new NotAuthorizedError(LOG_IN),
+        strategyName,
+      );
+    if (login === undefined || !isPageRequest(req)) return isStranded ? next() : next(refusal());
     const guarded = isLoginRoute(req, login) ? 'login' : isCallback(req) && 'callback';
     if (guarded) {
       const message = `requireAuthorization({ login }) is mounted before the ${guarded} route, which nobody could reach then. Mount it on the routes that need a login, or after the routes of login and callback.`;
@@ -111,10 +118,10 @@ function withMissing(missing: readonly string[], client: ApiClient): readonly st
   return [...new Set([...base, ...missing])];
 }
 
-function insufficientScope(missing: readonly string[]): NotAuthorizedError {
+function insufficientScope(missing: readonly string[], granted: readonly string[]): NotAuthorizedError {
   const names = missing.join(', ');
-  const message = `The user has not granted what this request needs: the scope ${names}. A page request is redirected to the login route of requireAuthorization({ login, scope }), unless the user has just refused.`;
-  return new NotAuthorizedError(message, { code: 'ERR_INSUFFICIENT_SCOPE', status: 403, scope: missing });
+  const message = `The user has not granted what this request needs: the scope ${names}; granted: ${granted.join(', ') || 'none'}. A page request is redirected to the login route of requireAuthorization({ login, scope }), unless the user has just refused.`;
+  return new NotAuthorizedError(message, { code: 'ERR_INSUFFICIENT_SCOPE', status: 403, scope: missing, granted });
 }
 
 const LOG_IN = 'Log in first: this request is not authorized.';

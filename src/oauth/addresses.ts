@@ -1,5 +1,4 @@
 import * as check from '../checks.js';
-import { ConfigurationError } from '../errors.js';
 
 /** Placeholder in the template of the enterprise address. */
 const DOMAIN = '{domain}';
@@ -16,7 +15,7 @@ const SAMPLE_LABEL = 'organization-domain';
 export function serviceAddress(option: string, value: unknown): string {
   const { href } = secureUrl(option, value);
   // An empty query is in `href` alone, and would swallow the paths that are appended.
-  if (href.includes('?')) throw invalid(option, 'expected a URL without credentials, query or fragment');
+  if (href.includes('?')) throw check.optionError(option, 'expected a URL without credentials, query or fragment');
   return href.replace(/\/+$/, '');
 }
 
@@ -24,10 +23,13 @@ export function serviceAddress(option: string, value: unknown): string {
 function secureUrl(option: string, value: unknown): URL {
   const url = parseAddress(option, value);
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && check.LOOPBACK_HOST.test(url.hostname))) {
-    throw invalid(option, `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`);
+    throw check.optionError(
+      option,
+      `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`,
+    );
   }
   if (url.username || url.password || url.href.includes('#')) {
-    throw invalid(option, 'expected a URL without credentials, query or fragment');
+    throw check.optionError(option, 'expected a URL without credentials, query or fragment');
   }
   return url;
 }
@@ -39,7 +41,7 @@ function secureUrl(option: string, value: unknown): URL {
  */
 export function enterpriseAddress(option: string, value: unknown): string {
   if (typeof value !== 'string' || value.split(DOMAIN).length !== 2) {
-    throw invalid(
+    throw check.optionError(
       option,
       `expected a URL template that contains ${DOMAIN} once, as in https://${DOMAIN}.api.example.com`,
     );
@@ -48,7 +50,7 @@ export function enterpriseAddress(option: string, value: unknown): string {
   const labels = new URL(address).hostname.split('.');
   // As the last label it would let a token choose the top-level domain, and with it somebody else's host.
   if (labels.at(-1) === SAMPLE_LABEL || labels.filter((label) => label === SAMPLE_LABEL).length !== 1) {
-    throw invalid(
+    throw check.optionError(
       option,
       `expected ${DOMAIN} to be one whole label of the host and not its last one, as in https://${DOMAIN}.api.example.com`,
     );
@@ -64,12 +66,12 @@ export function enterpriseAddress(option: string, value: unknown): string {
  */
 export function furtherOrigins(option: string, value: unknown): readonly string[] {
   if (!Array.isArray(value))
-    throw invalid(option, `expected a list of origins, such as ['https://${DOMAIN}.mcp.example.com']`);
+    throw check.optionError(option, `expected a list of origins, such as ['https://${DOMAIN}.mcp.example.com']`);
   return value.map((entry: unknown) => {
     const isTemplate = typeof entry === 'string' && /[{}]/.test(entry);
     const address = isTemplate ? enterpriseAddress(option, entry) : serviceAddress(option, entry);
     if (new URL(address.replace(DOMAIN, SAMPLE_LABEL)).pathname === '/') return address;
-    throw invalid(option, 'expected origins without a path');
+    throw check.optionError(option, 'expected origins without a path');
   });
 }
 
@@ -85,7 +87,7 @@ export function endpointAddress(option: string, value: unknown): string {
   const [, path, slash, query] =
     /^(.*?)(\/?)(\?[\w.~!$&'()*+,;=:@%/?-]+)?$/.exec(typeof value === 'string' ? value : '') ?? [];
   const expected = 'expected a path such as /oauth/token (a trailing slash and a query are kept), or a whole URL';
-  if (path === undefined || (path === '' && slash === '')) throw invalid(option, expected);
+  if (path === undefined || (path === '' && slash === '')) throw check.optionError(option, expected);
   return `${path === '' ? '' : pathBelow(option, path, expected)}${slash}${query ?? ''}`;
 }
 
@@ -101,6 +103,17 @@ export function endpointUrl(authUrl: string, address: string): URL {
   return new URL(address.startsWith('/') ? `${authUrl}${address}` : address);
 }
 
+/**
+ * Checks an issuer identifier, and returns it as it is: it is compared character by character.
+ *
+ * @throws ConfigurationError unless it is a URL without query and fragment
+ * @see RFC 9207, 2; RFC 8414, 2
+ */
+export function issuerIdentifier(option: string, value: unknown): string {
+  serviceAddress(option, value);
+  return String(value);
+}
+
 /** Checks the path of the API below its base address; `''` for none. @throws ConfigurationError */
 export function apiPathBelow(option: string, value: unknown): string {
   return value === '' ? '' : pathBelow(option, value, "expected a path such as /api/v2, or ''");
@@ -110,22 +123,18 @@ function pathBelow(option: string, value: unknown, expected: string): string {
   // Escapes, but not of dots and slashes: the path means the same to whoever decodes it.
   const isPath = typeof value === 'string' && /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%(?!2[ef]|5c)[\da-f]{2})+)+$/i.test(value);
   if (isPath && !value.split('/').some((segment) => /^\.\.?$/.test(segment))) return value;
-  throw invalid(option, expected);
+  throw check.optionError(option, expected);
 }
 
 function parseAddress(option: string, value: unknown): URL {
   if (typeof value !== 'string' || !URL.canParse(value)) {
     const got = typeof value === 'string' ? 'a string that is not a URL' : typeof value;
-    throw invalid(option, `expected an absolute URL, got ${got}`);
+    throw check.optionError(option, `expected an absolute URL, got ${got}`);
   }
   const url = new URL(value);
   // URL accepts more as a host than a name or an address; Node's older parser, in passport-oauth2, throws there.
   if (!/^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(url.hostname)) {
-    throw invalid(option, 'expected a host of letters, digits, hyphens and dots, or an IP address');
+    throw check.optionError(option, 'expected a host of letters, digits, hyphens and dots, or an IP address');
   }
   return url;
-}
-
-function invalid(option: string, expected: string): ConfigurationError {
-  return new ConfigurationError(`${option}: ${expected}`, { option });
 }

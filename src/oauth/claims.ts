@@ -22,13 +22,14 @@ export const MAX_TOKEN_LENGTH: number = 16 * 1024;
 /** Maximum nesting of claims. A token with deeper ones counts as one without claims. */
 const MAX_LEVELS = 64;
 
-/** Fatal: text that is not UTF-8 is no JSON. */
-const UTF8 = new TextDecoder('utf-8', { fatal: true });
+/** Lenient: one field in another encoding spoils that field alone. No token has such characters. */
+const UTF8 = new TextDecoder('utf-8');
 
 /** Reads the claims of an access token: an empty object if it is not a JWT (RFC 7519, 7.2). */
 export function readClaims(accessToken: string): Claims {
   if (accessToken.length > MAX_TOKEN_LENGTH) return NO_CLAIMS;
-  const [, payload] = /^[^.]*\.([\w-]+={0,2})\.[^.]*$/.exec(accessToken) ?? [];
+  // Some services encode it in standard base64, which Buffer takes too.
+  const [, payload] = /^[^.]*\.([\w+/-]+={0,2})\.[^.]*$/.exec(accessToken) ?? [];
   // Buffer drops what base64url does not allow: a last character alone, and padding to another length.
   const isBase64url = payload && (payload.endsWith('=') ? payload.length % 4 === 0 : payload.length % 4 !== 1);
   const claims = isBase64url ? parseJsonObject(Buffer.from(payload, 'base64url')) : undefined;
@@ -48,15 +49,25 @@ export function readClaims(accessToken: string): Claims {
   return Object.freeze(claims);
 }
 
-/** Parses a JSON object in UTF-8. Returns `undefined` for anything else: the error of JSON.parse would quote secrets. */
-export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | undefined {
+/** Decodes a text in UTF-8. Bytes that are not UTF-8 become U+FFFD. */
+export function decodeText(bytes: Uint8Array): string {
+  return UTF8.decode(bytes);
+}
+
+/** Parses a JSON text. Returns `undefined` for anything else: the error of JSON.parse would quote secrets. */
+export function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(UTF8.decode(bytes));
-    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-    return isObject ? (value as Record<string, unknown>) : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+/** Parses a JSON object in UTF-8. Returns `undefined` for anything else. */
+export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | undefined {
+  const value = parseJson(decodeText(bytes));
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : undefined;
 }
 
 /** Returns the `sub` claim if it is usable (RFC 7519, 4.1.2). Numbers are accepted, for services that send them. */

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '../errors.js';
-import type { HttpRequest } from '../http/message.js';
+import { type HttpRequest, USER_AGENT } from '../http/message.js';
 import type { Secret } from '../redaction.js';
 import { endpointUrl } from './addresses.js';
 
@@ -11,12 +11,14 @@ export interface ClientRequestOptions {
   readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
   readonly clientID: string;
   readonly clientSecret: Secret;
+  /** Default: that of the package. */
+  readonly userAgent?: string | undefined;
   /** Milliseconds for one HTTP request, connect to last byte. */
   readonly timeoutMs: number;
 }
 
-/** Maximum size of a response body, after decoding. A token response has a few kilobytes. */
-export const MAX_RESPONSE_BYTES: number = 64 * 1024;
+/** Maximum size of a response body, after decoding. Some ID tokens take hundreds of kilobytes. */
+export const MAX_RESPONSE_BYTES: number = 1024 * 1024;
 
 const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
@@ -24,16 +26,33 @@ const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-
 export class ClientRequest {
   /** True if servers read the Basic credentials in two ways: form-encoded (RFC 6749, 2.3.1) or raw (RFC 7617). */
   readonly isAmbiguous: boolean;
+  /** The secret as it is sent: no message, and no refusal, repeats it. */
+  readonly secrets: readonly string[];
   readonly #request: HttpRequest;
   readonly #credentials: Readonly<Record<string, string>>;
   readonly #isJson: boolean;
 
   /** @param path A path below `authUrl`, or a whole URL. @throws ConfigurationError for a client ID that Basic cannot carry */
   constructor(options: ClientRequestOptions, path: string) {
-    const { authUrl, tokenRequest, clientAuthentication, clientID, clientSecret, timeoutMs } = options;
+    const {
+      authUrl,
+      tokenRequest,
+      clientAuthentication,
+      clientID,
+      clientSecret,
+      userAgent = USER_AGENT,
+      timeoutMs,
+    } = options;
     const secret = clientSecret.reveal();
     const { origin, pathname, search } = endpointUrl(authUrl, path);
-    const headers = ['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json'];
+    const headers = [
+      'content-type',
+      CONTENT_TYPES[tokenRequest],
+      'accept',
+      'application/json',
+      'user-agent',
+      userAgent,
+    ];
     if (clientAuthentication === 'basic-raw' && clientID.includes(':')) {
       throw new ConfigurationError("clientID: expected no colon with clientAuthentication 'basic-raw' (RFC 7617, 2)", {
         option: 'clientID',
@@ -44,7 +63,9 @@ export class ClientRequest {
     const encoded = [clientID, secret].map((part) => `${new URLSearchParams([['', part]])}`.slice(1)).join(':');
     const credentials = clientAuthentication === 'basic' ? encoded : raw;
     const isBasic = clientAuthentication !== 'body';
-    if (isBasic) headers.push('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`);
+    const basic = Buffer.from(credentials).toString('base64');
+    if (isBasic) headers.push('authorization', `Basic ${basic}`);
+    this.secrets = isBasic ? [secret, basic] : [secret];
     this.isAmbiguous = isBasic && encoded !== raw;
     this.#credentials = isBasic ? {} : { client_id: clientID, client_secret: secret };
     this.#isJson = tokenRequest === 'json';

@@ -6,7 +6,7 @@ import {
   readClaims,
   subjectOf,
 } from './claims.js';
-import { DEFAULT_LIFETIME_S, type TokenSet, VISIBLE_ASCII } from './token-response.js';
+import { type TokenSet, VISIBLE_ASCII, wholeLifetime } from './token-response.js';
 
 /** Tokens that an application obtained elsewhere: with another library, or from an installation event. */
 export interface ImportedTokens {
@@ -15,10 +15,16 @@ export interface ImportedTokens {
   /** Without one, the grant ends with its access token. */
   readonly refreshToken?: string | undefined;
   /**
-   * When the access token expires, in epoch milliseconds or as a `Date`. Default: its `exp` claim; without that, the first
-   * request refreshes, or, without a refresh token, after an hour.
+   * When the access token expires, in epoch milliseconds or as a `Date`. Default: its `exp` claim. Without that, the first
+   * request refreshes; without a refresh token, the option `accessTokenLifetime` counts, else the token does not expire.
    */
   readonly expiresAt?: number | Date | undefined;
+}
+
+/** The options of a strategy that decide over imported tokens. */
+interface ImportSettings {
+  readonly organizationDomain: OrganizationDomainReader;
+  readonly accessTokenLifetime?: number | undefined;
 }
 
 /** Never sent: its grant has expired, and is refreshed before it is used. */
@@ -41,9 +47,9 @@ const READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonly expi
 function visibleText(option: string, value: unknown): string {
   const token = check.text(option, value);
   if (token.length > MAX_TOKEN_LENGTH)
-    throw check.wrong(option, `expected at most ${MAX_TOKEN_LENGTH} characters, got ${token.length}`);
+    throw check.optionError(option, `expected at most ${MAX_TOKEN_LENGTH} characters, got ${token.length}`);
   if (VISIBLE_ASCII.test(token)) return token;
-  throw check.wrong(option, 'expected visible ASCII characters, without line breaks');
+  throw check.optionError(option, 'expected visible ASCII characters, without line breaks');
 }
 
 /**
@@ -56,26 +62,29 @@ function visibleText(option: string, value: unknown): string {
 export function readImportedTokens(
   tokens: unknown,
   now: number,
-  readOrganizationDomain: OrganizationDomainReader,
+  { organizationDomain, accessTokenLifetime }: ImportSettings,
 ): TokenSet {
   const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), READERS);
   if (given.accessToken === undefined && given.refreshToken === undefined)
-    throw check.wrong('refreshToken', 'expected a refresh token, an access token, or both, got neither');
+    throw check.optionError('refreshToken', 'expected a refresh token, an access token, or both, got neither');
   const accessToken = given.accessToken ?? NO_ACCESS_TOKEN;
   const claims = readClaims(accessToken);
   const { exp } = claims;
-  const guess = given.refreshToken === undefined ? now + DEFAULT_LIFETIME_S * 1000 : now;
+  const isReplaceable = given.refreshToken !== undefined;
+  const guess = isReplaceable ? now : now + wholeLifetime(undefined, {}, { now, accessTokenLifetime });
   const claimedExpiry = typeof exp === 'number' ? Math.min(exp * 1000, Number.MAX_SAFE_INTEGER) : guess;
   const expiresAt = given.accessToken === undefined ? now : (given.expiresAt ?? claimedExpiry);
+  const lifetimeMs = Math.max(0, expiresAt - now);
   return {
     accessToken,
     refreshToken: given.refreshToken,
-    lifetimeMs: Math.max(0, expiresAt - now),
+    lifetimeMs,
+    renewableLifetimeMs: lifetimeMs,
     refreshTokenLifetimeMs: undefined,
     scope: undefined,
     claims,
     subject: subjectOf(claims),
-    organizationDomain: organizationDomainOf(claims, readOrganizationDomain),
+    organizationDomain: organizationDomainOf(claims, organizationDomain),
     params: {},
   };
 }

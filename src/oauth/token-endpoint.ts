@@ -1,3 +1,4 @@
+import * as check from '../checks.js';
 import { remainingMs } from '../clock.js';
 import { ConfigurationError, cloneError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
@@ -6,9 +7,10 @@ import { TransportError } from '../http/transport-error.js';
 import { safeCause } from '../redaction.js';
 import type { OrganizationDomainReader } from './claims.js';
 import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
+import { type EndsGrant, matchingCondition, type Refusal, shownBody, UNRECOGNIZED } from './refusal.js';
 import { RequestQueue, Turn } from './request-queue.js';
-import { grantedScope } from './scope.js';
-import { type EndsGrant, type Refusal, readTokenResponse, refusalOf, type TokenSet } from './token-response.js';
+import { type GrantedScopes, grantedScope } from './scope.js';
+import { readTokenResponse, refusalOf, type TokenSet } from './token-response.js';
 
 /** How a token request is sent. */
 export interface TokenRequestOptions {
@@ -24,11 +26,20 @@ export interface TokenEndpointOptions extends ClientRequestOptions {
   /** A path below `authUrl`, or a whole URL. */
   readonly tokenPath: string;
   readonly organizationDomain: OrganizationDomainReader;
-  /** Default: an `invalid_grant` ends a grant, and a refusal with another word that repeats is reported. */
+  /** Default: an `invalid_grant` ends a grant, and another refusal that repeats is reported. */
   readonly endsGrant?: EndsGrant | undefined;
+  readonly tokenParams?: TokenParams | undefined;
+  readonly grantedScopes?: GrantedScopes | undefined;
+  /** Seconds; see {@link readTokenResponse}. */
+  readonly accessTokenLifetime?: number | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
+
+/** More parameters of token requests, such as `resource`, `audience` or `scope`: an object, or a function that returns one. */
+export type TokenParams =
+  | Readonly<Record<string, string>>
+  | ((request: { readonly grantType: string }) => Readonly<Record<string, string>>);
 
 /** Parameters of a token request. The client's ID and secret are none of them. */
 export interface TokenParameters {
@@ -93,7 +104,6 @@ export class TokenEndpoint {
   /** Time limit of one request, in milliseconds. */
   readonly timeoutMs: number;
   readonly #options: TokenEndpointOptions;
-  readonly #clientSecret: string;
   readonly #request: ClientRequest;
   readonly #queue: RequestQueue;
   #clientRefusal: ClientRefusal | undefined;
@@ -103,7 +113,6 @@ export class TokenEndpoint {
   constructor(options: TokenEndpointOptions) {
     this.timeoutMs = options.timeoutMs;
     this.#options = options;
-    this.#clientSecret = options.clientSecret.reveal();
     this.#request = new ClientRequest(options, options.tokenPath);
     this.#queue = new RequestQueue(options.timeoutMs);
   }
@@ -136,11 +145,11 @@ export class TokenEndpoint {
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
     } catch (error) {
       const refusal = refusalOf(error);
-      if (!refusal) throw error;
+      if (!refusal || !(error instanceof Error)) throw error;
       const { endsGrant } = this.#options;
       if (endsGrant ? callEndsGrant(endsGrant, refusal) : refusal.error === 'invalid_grant') return undefined;
       if (!endsGrant) this.#noteRefusal(refreshToken, refusal);
-      throw error;
+      throw error instanceof TokenError ? error : new TokenError(error.message, { error: UNRECOGNIZED });
     }
   }
 
@@ -152,10 +161,7 @@ export class TokenEndpoint {
    */
   async requestTokens({ grant_type, ...fields }: TokenParameters, options?: TokenRequestOptions): Promise<TokenSet> {
     if (this.#clientRefusal) this.#throwDuringPause(this.#clientRefusal);
-    // Short ones, such as ids, are parts of other words.
-    const texts = Object.entries(fields).filter(([name, value]) => name !== 'scope' && `${value}`.length >= 8);
-    const secrets = texts.map(([, value]) => `${value}`);
-    const tokens = await this.#send(grant_type, fields, secrets, options);
+    const tokens = await this.#send(grant_type, fields, secretsOf(fields), options);
     const scope = tokens.scope ?? grantedScope(fields.scope);
     return { ...tokens, scope, refreshToken: undefined, refreshTokenLifetimeMs: undefined };
   }
@@ -182,16 +188,18 @@ export class TokenEndpoint {
   #advice(grantType: string, error: string | undefined, status: number): string {
     if (error === 'invalid_client') return this.#request.isAmbiguous ? TWO_READINGS : '';
     const isRefresh = grantType === 'refresh_token';
+    if (error === undefined && status === 401 && !isRefresh)
+      return ` Check the options clientID and clientSecret.${this.#request.isAmbiguous ? TWO_READINGS : ''}`;
     const isFormat = status === 415 || (!isRefresh && ABOUT_THE_FORMAT.has(error));
     if (isFormat) return FORMAT_ADVICE[this.#options.tokenRequest];
-    const mayEnd = isRefresh && error !== undefined && !ABOUT_THE_CLIENT.has(error);
+    const mayEnd = isRefresh && !ABOUT_THE_CLIENT.has(error);
     const advice = ' If that means that the refresh token is dead, set the option endsGrant.';
     return mayEnd && !this.#options.endsGrant ? advice : '';
   }
 
   /** Warns, once, of a refresh token that is refused again: if it is dead, its user is stuck. */
-  #noteRefusal(refreshToken: string, { error, description, status }: Refusal): void {
-    if (!this.#refused || ABOUT_THE_CLIENT.has(error)) return;
+  #noteRefusal(refreshToken: string, refusal: Refusal): void {
+    if (!this.#refused || ABOUT_THE_CLIENT.has(refusal.error)) return;
     if (!this.#refused.has(refreshToken)) {
       this.#refused.add(refreshToken);
       const [oldest = ''] = this.#refused;
@@ -199,9 +207,10 @@ export class TokenEndpoint {
       return;
     }
     this.#refused = undefined;
-    const words = [error, description].filter((word) => word !== undefined).join(': ');
     process.emitWarning(
-      `The token endpoint refuses the same refresh token again, with status ${status} and the words "${words}". The user stays logged in, and each request fails. If these words mean that the refresh token is dead, set the option endsGrant, such as ({ error }) => error === 'invalid_grant' || error === '${error}'.`,
+      `The token endpoint refused the same refresh token again, with status ${refusal.status} and ${shownBody(refusal)}. The grant is kept, and each refresh fails. ` +
+        "If this answer means that the refresh token is dead, set the option endsGrant, such as ({ error, description, status, body }) => error === 'invalid_grant' || " +
+        `(${matchingCondition(refusal)})`,
       { code: 'ERR_REFRESH_REFUSED' },
     );
   }
@@ -213,18 +222,20 @@ export class TokenEndpoint {
     secrets: readonly string[],
     { mayRepeat, turn }: TokenRequestOptions = {},
   ): Promise<TokenSet> {
-    const { tokenRequest, organizationDomain, clock } = this.#options;
-    const request = this.#request.with({ grant_type: grantType }, fields);
+    const { organizationDomain, clock, tokenParams, grantedScopes, accessTokenLifetime } = this.#options;
+    const params = readTokenParams(tokenParams, grantType);
+    const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });
     try {
       const response = await (turn
         ? turn.send(() => this.#sendOrRepeat(request, mayRepeat))
         : this.#sendOrRepeat(request, mayRepeat));
       const tokens = readTokenResponse(response, {
         organizationDomain,
+        grantedScopes,
+        accessTokenLifetime,
+        isRenewable: grantType !== 'authorization_code',
         now: clock(),
-        secrets: [...secrets, this.#clientSecret],
-        // GitHub does. A service that takes JSON, as RFC 6749 does not know it, is not known to.
-        refusesWithSuccess: tokenRequest === 'form',
+        secrets: [...secrets, ...secretsOf(params), ...this.#request.secrets],
         advice: (error, status) => this.#advice(grantType, error, status),
       });
       this.#clientRefusal = undefined;
@@ -247,6 +258,30 @@ export class TokenEndpoint {
     }
   }
 }
+
+/** Reads the option `tokenParams`. @throws ConfigurationError for a parameter of the package's own, or if the application's function throws */
+function readTokenParams(given: TokenParams | undefined, grantType: string): Readonly<Record<string, string>> {
+  if (typeof given !== 'function') return given ?? {};
+  let params: unknown;
+  try {
+    params = given({ grantType });
+  } catch (error) {
+    throw new ConfigurationError('tokenParams: the function threw instead of returning parameters', {
+      option: 'tokenParams',
+      cause: safeCause(error),
+    });
+  }
+  return check.tokenParams('tokenParams', check.result('tokenParams', params));
+}
+
+/** Returns the parameters that may be secrets. Short ones, such as ids, are parts of other words. */
+function secretsOf(fields: Readonly<Record<string, string | number>>): readonly string[] {
+  const secret = Object.entries(fields).filter(([name, value]) => !PUBLIC.has(name) && `${value}`.length >= 8);
+  return secret.map(([, value]) => `${value}`);
+}
+
+/** Parameters that a service may repeat in its words. */
+const PUBLIC: ReadonlySet<string> = new Set(['scope', 'resource', 'audience']);
 
 /** @throws ConfigurationError if the application's function throws */
 function callEndsGrant(endsGrant: EndsGrant, refusal: Refusal): boolean {

@@ -1,5 +1,5 @@
 import type { Credential, CredentialSource } from '../api/api-context.js';
-import { cloneError, NotAuthorizedError } from '../errors.js';
+import { cloneError, NotAuthorizedError, TokenError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantManager } from './grant-manager.js';
 
@@ -15,6 +15,7 @@ export class GrantCredentials implements CredentialSource {
   /** True if the first credential was not refreshed, though it may have expired. */
   #mayBeExpired = false;
   #isAuthorized = true;
+  isRefused = false;
   #last: Credential | undefined;
   /** The error of {@link prepare}, and when it came on the monotonic clock. */
   #failure: { readonly error: unknown; readonly at: number } | undefined;
@@ -95,8 +96,8 @@ export class GrantCredentials implements CredentialSource {
     return grant instanceof Promise ? this.#settle(grant) : this.#received(grant);
   }
 
-  async renew(refused: Credential): Promise<Credential> {
-    const grant = await this.#settle(this.#manager.renew(this.grantId, refused.accessToken));
+  async renew(refused: Credential, isDead?: boolean): Promise<Credential> {
+    const grant = await this.#settle(this.#manager.renew(this.grantId, refused.accessToken, isDead));
     return grant.accessToken === refused.accessToken ? refused : grant;
   }
 
@@ -108,7 +109,7 @@ export class GrantCredentials implements CredentialSource {
     try {
       return this.#received(await pending);
     } catch (error) {
-      if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
+      this.#note(error);
       throw cloneError(error);
     }
   }
@@ -120,13 +121,20 @@ export class GrantCredentials implements CredentialSource {
       this.#received(grant);
       this.#loaded = { grant, at: performance.now(), changes };
     } catch (error) {
-      if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
+      this.#note(error);
       this.#failure = { error, at: performance.now() };
     }
   }
 
+  #note(error: unknown): void {
+    if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
+    // Of a client that the service does not know, each login would fail too.
+    this.isRefused = error instanceof TokenError && error.error !== 'invalid_client';
+  }
+
   #received(credential: Credential): Credential {
     this.#isAuthorized = true;
+    this.isRefused = false;
     this.#last = credential;
     this.#failure = undefined;
     return credential;

@@ -4,6 +4,7 @@ import type { GrantEvent, GrantLostEvent } from '../events.js';
 import {
   type EndedGrant,
   emptyGrant,
+  type Freshness,
   freshness,
   type Grant,
   isOlder,
@@ -23,6 +24,9 @@ import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
 import { Revocations } from './revocations.js';
 import { UnsavedGrants } from './unsaved-grants.js';
+
+/** Of a grant that is not refreshed. */
+const NO_WINDOW: RefreshWindow = { leewayMs: 0, aheadMs: 0 };
 
 /** Options of a {@link GrantManager}. */
 export interface GrantManagerOptions
@@ -82,7 +86,7 @@ export class GrantManager {
       repository: this.#repository,
       unsaved: this.#unsaved,
       onDiscarded: (grantId, grant) => this.#revokeUnlessStored(grantId, grant),
-      isUsable: (grant) => freshness(grant, options) !== 'expired',
+      isUsable: (grant) => this.#freshness(grant) !== 'expired',
     });
   }
 
@@ -96,7 +100,7 @@ export class GrantManager {
   current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
     const grant = this.#known(grantId) ?? loaded;
     if (grant === undefined) return this.#load(grantId);
-    const state = freshness(grant, this.#options);
+    const state = this.#freshness(grant);
     if (state === 'expired') return this.#refresher.refresh(grantId, grant, 'expired');
     if (state === 'due' && this.#mayBeRefreshed(grant) && this.#refresher.isIdle(grantId))
       this.#background.request(grantId);
@@ -127,14 +131,18 @@ export class GrantManager {
    * Returns a grant with another access token than the one that the API refused, or with the same one if no other can
    * be had now.
    *
+   * @param isDead True if the refusal says nothing but that the token is invalid. A grant that cannot get another one then
+   *   ends.
    * @throws like {@link current}
    */
-  async renew(grantId: string, refused: string): Promise<Grant> {
+  async renew(grantId: string, refused: string, isDead = false): Promise<Grant> {
     const known = this.#known(grantId) ?? (await this.#repository.read(grantId));
     if (!known) return await this.#load(grantId);
     if (known.accessToken !== refused) return await this.current(grantId, known);
     // Nothing can replace it, and the API may have refused it for one request only.
-    if (!this.#mayBeRefreshed(known) && freshness(known, this.#options) !== 'expired') return known;
+    if (!isDead && known.refreshToken === undefined && this.#freshness(known) !== 'expired') {
+      if ((await this.#options.parametersOf?.(grantId)) === undefined) return known;
+    }
     if (this.#refusals.remainingMs(grantId, this.#options.clock()) > 0) return known;
     return await this.#refresher.refresh(grantId, known, 'refused');
   }
@@ -350,10 +358,16 @@ export class GrantManager {
     return refreshToken !== undefined || this.#options.parametersOf !== undefined;
   }
 
+  /** Returns how fresh a grant is. A token that nothing can replace is used to its end. */
+  #freshness(grant: Grant): Freshness {
+    const { clock, window } = this.#options;
+    return freshness(grant, { clock, window: this.#mayBeRefreshed(grant) ? window : NO_WINDOW });
+  }
+
   /** Starts the background refresh whose turn has come, unless a request has waited for a refresh meanwhile. */
   #startIfDue(grantId: string): Promise<unknown> | undefined {
     if (!this.#refresher.isIdle(grantId)) return undefined;
-    const isFresh = (grant: Grant) => freshness(grant, this.#options) === 'fresh';
+    const isFresh = (grant: Grant) => this.#freshness(grant) === 'fresh';
     const known = this.#known(grantId);
     if (known) return isFresh(known) ? undefined : this.#refresher.refresh(grantId, known, 'ahead');
     return this.#repository.read(grantId).then(async (stored) => {

@@ -123,7 +123,7 @@ export class LockedRefreshes {
   }
 
   async #run(run: LockedRun, kept: Grant | undefined): Promise<Outcome> {
-    const { id, seen, parameters } = run.refresh;
+    const { id, seen, parameters, trigger } = run.refresh;
     const { repository, backoff, clock, isUsable, signal } = this.#options;
     const isHeld = () => (run.lock.isLease ? repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS) : true);
     // At once: whoever has taken a lost lock since may have read the same pair.
@@ -134,6 +134,11 @@ export class LockedRefreshes {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
       if (isPastEnd(pair, clock())) {
         pair = await this.#giveUp(run, pair, 'expired');
+        continue;
+      }
+      // Nothing can replace the access token of a user's grant without a refresh token: its end is that of the grant.
+      if (pair.refreshToken === undefined && !parameters) {
+        pair = await this.#giveUp(run, pair, trigger === 'refused' ? 'refused' : 'expired');
         continue;
       }
       if (pair.retryAt !== undefined) backoff.join(id, clock(), pair.retryAt);
@@ -242,7 +247,7 @@ export class LockedRefreshes {
     const { repository, signal } = this.#options;
     const { id, seen, overtaken } = run.refresh;
     const pausesMs = repository.access.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
-    for (const pauseMs of refused.refreshToken === undefined ? [] : [0, ...pausesMs]) {
+    for (const pauseMs of [0, ...pausesMs]) {
       if (pauseMs > 0) await pause(pauseMs, { signal });
       const stored = await repository.readAnew(id);
       if (!stored || overtaken.aborted) break;

@@ -200,8 +200,9 @@ export class Refresher {
 
   async #run(refresh: SharedRefresh): Promise<Grant> {
     const { id, seen } = refresh;
-    const { clock, repository, isUsable } = this.#options;
-    if (!isPastEnd(seen, clock()) && this.#backoff.error(id, clock())) {
+    const { clock, repository, isUsable, parametersOf } = this.#options;
+    const isRenewable = seen.refreshToken !== undefined || parametersOf !== undefined;
+    if (isRenewable && !isPastEnd(seen, clock()) && this.#backoff.error(id, clock())) {
       // Another process may have refreshed it meanwhile.
       const stored = await repository.readAnew(id).catch(() => undefined);
       if (stored && stored.accessToken !== seen.accessToken && isUsable(stored)) return stored;
@@ -212,7 +213,7 @@ export class Refresher {
     if (!failure && seen.refreshToken === undefined && !refresh.parameters) {
       // The grant of a user: nothing can replace its access token.
       if (isEmptyGrant(seen)) throw new NotAuthorizedError(NO_GRANT);
-      if (isUsable(seen)) return seen;
+      if (refresh.trigger !== 'refused' && seen.expiresAt > clock()) return seen;
     }
     const { lockWaitMs, lostLease, reused, ...result } = failure ?? (await this.#refreshInTurn(refresh));
     refresh.outcome = result.outcome;

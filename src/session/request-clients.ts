@@ -27,7 +27,7 @@ export interface RequestClientsOptions {
 }
 
 /** What sends a browser to the login of a strategy. */
-type LoginHelp = Pick<RequestClientsOptions, 'returnCookie' | 'stepUps'>;
+type LoginHelp = Pick<RequestClientsOptions, 'returnCookie' | 'stepUps' | 'rounds'>;
 
 /** By the context that all clients of a strategy share. */
 const loginHelps = new WeakMap<ApiContext, LoginHelp>();

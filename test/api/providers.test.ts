@@ -107,7 +107,7 @@ describe('a service with words of its own', () => {
     ['microsoft', { error: 'interaction_required', description: undefined, status }, true],
     ['microsoft', { error: 'invalid_request', description: undefined, status }, false],
   ] as const)('%s: %j ends the grant: %s', (name, refusal, ends) => {
-    expect(own[name].endsGrant?.(refusal)).toBe(ends);
+    expect(own[name].endsGrant?.({ ...refusal, body: {} })).toBe(ends);
   });
 });
 

@@ -271,7 +271,7 @@ describe('an error in the callback', () => {
     ['server_error', 'server_error'],
     ['invalid_scope', 'invalid_scope'],
     ['<script>alert(1)</script>', undefined],
-    ['a_text_of_the_senders_own', undefined],
+    ['a.word-of_the_senders_own', 'a.word-of_the_senders_own'],
     ['The service is closed.', undefined],
     ['fermé', undefined],
     ['a\r\nSet-Cookie: x=y', undefined],
@@ -301,10 +301,12 @@ describe('an error in the callback', () => {
       },
       authenticate: { failureFlash: true, failureMessage: true },
     });
-    for (const error of ['access_denied', 'server_error', 'planted_error']) {
+    for (const error of ['access_denied', 'server_error', 'a planted error']) {
       const change = { error, error_description: description, error_uri: 'https://evil.example/' };
       const page = await visit(altered(await world.begin(browser, { decline: true }), change));
       const shown = inspect([page.text, [...page.headers], flashed, world.errors, world.stored()], { depth: 9 });
+      const told = world.errors.at(-1);
+      if (told) expect(String(Reflect.get(told, 'description'))).toBe(description.slice(0, 500));
       for (const planted of ['onerror', 'admin=1', 'planted', 'evil.example']) expect(shown).not.toContain(planted);
     }
     expect(flashed).toEqual([['error', 'The user declined authorization']]);

@@ -1,6 +1,10 @@
-import type { StrategyOptions } from 'passport-oauth-app';
-import { describe, expect, test } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { inspect } from 'node:util';
+import { oauthErrors, type StrategyOptions } from 'passport-oauth-app';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { withoutPauses } from '../support/fast-forward.js';
+import { answer, json, startFaultyServer } from '../support/faulty-server.js';
 import {
   browser,
   clock,
@@ -9,72 +13,159 @@ import {
   open,
   projects,
   refused,
+  visit,
   warnings,
   whoami,
   world,
 } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
+import type { App, ErrorHandler, WorldOptions } from '../support/world.js';
 
 const EXPIRED_S = 7201;
 
 type Refusal = Parameters<NonNullable<StrategyOptions['endsGrant']>>[0];
 
-describe('a dead refresh token that is refused by other words than invalid_grant', threats(88), () => {
-  test.for<[string, Record<string, unknown>, Refusal]>([
-    [
-      'invalid_request',
-      { error: 'invalid_request', error_description: 'The refresh token is invalid.' },
-      { error: 'invalid_request', description: 'The refresh token is invalid.', status: 400 },
-    ],
-    ['expired_token', { error: 'expired_token' }, { error: 'expired_token', description: undefined, status: 400 }],
-    [
-      'words in other fields (Twitch)',
-      { error: 'Bad Request', status: 400, message: 'Invalid refresh token' },
-      { error: 'Bad Request', description: 'Invalid refresh token', status: 400 },
-    ],
-    [
-      'words with no error (HubSpot)',
-      { status: 'BAD_REFRESH_TOKEN', message: 'missing or invalid refresh token' },
-      { error: 'BAD_REFRESH_TOKEN', description: 'missing or invalid refresh token', status: 400 },
-    ],
-  ])('%s: endsGrant is asked, and the user has to log in again', async ([, refreshRefusal, words]) => {
-    const asked: Refusal[] = [];
-    const endsGrant = (refusal: Refusal) => asked.push(refusal) > 0;
-    await loggedIn({ service: { profile: { refreshRefusal } }, strategy: { endsGrant } });
-    world.service.revoke('1');
-    clock.advance(EXPIRED_S);
-    expect((await refused(projects)).status).toBe(302);
-    expect((await whoami()).authorized).toBe(false);
-    expect(world.grantKeys()).toEqual([]);
-    expect(asked).toEqual([words]);
-    await projects();
-    expect(world.tokenRequests()).toHaveLength(1);
+const accessToken = `e30.${Buffer.from('{"sub":"1"}').toString('base64url')}.x`;
+const TOKENS = { access_token: accessToken, token_type: 'bearer', expires_in: 7200, refresh_token: 'the-refresh' };
+
+/** A token endpoint of another service, which first answers a code with tokens. */
+async function loggedInAt(strategy: Partial<StrategyOptions> = {}, options: WorldOptions = {}) {
+  const server = await startFaultyServer();
+  onTestFinished(() => server.close());
+  server.next(json(TOKENS));
+  await loggedIn({ ...options, strategy: { tokenPath: `${server.origin}/token`, ...strategy } });
+  clock.advance(EXPIRED_S);
+  const page = () => withoutPauses(projects, server.origin);
+  const script = () =>
+    withoutPauses(() => visit('/projects', { headers: { accept: 'application/json' } }), server.origin);
+  return { server, page, script };
+}
+
+/** The rows of the table of refusals in docs/errors.md. */
+const SHAPES = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8')
+  .split('\n')
+  .filter((line) => /^\| .* \| [234]\d\d \|/.test(line))
+  .map((line) => {
+    const [what = '', status, ...cells] = line.slice(2, -2).split(' | ');
+    const [body = '', error, description] = cells.map((cell) => (/^`(.*)`$/.exec(cell) ?? [])[1]);
+    return { what, status: Number(status), body, error, description, ends: cells.at(-1) === 'ends' };
   });
 
-  test('without endsGrant the grant is kept; the error names the option, and a repeated refusal is reported once', async () => {
+const parsed = (text: string): unknown => (/^[[{"]/.test(text) ? JSON.parse(text) : text);
+
+describe('a refresh that is refused in the shape of', threats(88, 109), () => {
+  test('22 kinds, which docs/errors.md lists', () => {
+    expect(SHAPES).toHaveLength(22);
+  });
+
+  describe.for(SHAPES)('$what', ({ status, body, error, description, ends }) => {
+    const behaviour = answer(status, { 'content-type': 'text/plain', location: '/elsewhere' }, body);
+    const refusal = { error, description, status, body: parsed(body) };
+
+    test('is shown to endsGrant, which may end the grant', async () => {
+      const asked: Refusal[] = [];
+      const { server, page } = await loggedInAt({ endsGrant: (refusal) => asked.push(refusal) > 0 });
+      server.always(behaviour);
+      expect((await page()).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
+      expect(asked).toEqual([refusal]);
+      expect(world.grantKeys()).toEqual([]);
+    });
+
+    test(ends ? 'ends the grant' : 'keeps the grant, leads the user to the login, and is reported once', async () => {
+      const told = warnings('ERR_REFRESH_REFUSED');
+      const { server, page, script } = await loggedInAt();
+      server.always(behaviour);
+      expect((await script()).json()).toMatchObject(
+        ends ? { name: 'NotAuthorizedError' } : { name: 'TokenError', code: 'ERR_TOKEN_REFUSED' },
+      );
+      expect((await page()).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
+      expect((await whoami()).authorized).toBe(!ends);
+      for (let time = 0; time < 2; time++) {
+        clock.advance(31);
+        await script();
+      }
+      expect(told).toHaveLength(ends ? 0 : 1);
+      if (ends) return;
+      expect(told[0]?.message).toContain(`status ${status}`);
+      const [, condition] = /\) => (.*)$/.exec(told[0]?.message ?? '') ?? [];
+      const endsGrant = new Function('{ error, description, status, body }', `return ${condition}`);
+      expect(endsGrant(refusal)).toBe(true);
+      expect(endsGrant({ error: 'temporarily_unavailable', description: undefined, status: 418, body: {} })).toBe(
+        false,
+      );
+    });
+  });
+
+  test('an echo: nothing that was sent comes back to the application or its log', async () => {
     const told = warnings('ERR_REFRESH_REFUSED');
-    const refreshRefusal = { error: 'invalid_request', error_description: 'No such token' };
-    await loggedIn({ service: { profile: { refreshRefusal } } });
-    world.service.revoke('1');
-    clock.advance(EXPIRED_S);
-    expect((await refused(projects)).status).toBe(502);
-    const message = expect.stringContaining('set the option endsGrant');
-    expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_request', message });
-    expect(told).toEqual([]);
-    for (let time = 0; time < 3; time++) await projects();
-    expect(told.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/status 400 and the words "invalid_request: No such token".*endsGrant/),
+    const asked: Refusal[] = [];
+    for (const endsGrant of [undefined, (refusal: Refusal) => asked.push(refusal) < 0]) {
+      const { server, script } = await loggedInAt({ endsGrant, clientAuthentication: 'basic' });
+      for (const before of ['', '<p>', '{"error":"no","sent":']) {
+        server.always((socket, { body, headers }) => {
+          const echo = `${body} ${headers.authorization}`;
+          answer(
+            400,
+            {},
+            before + (before.startsWith('{') ? `${JSON.stringify(echo)}}` : echo),
+          )(socket, server.requests[0] as never);
+        });
+        clock.advance(31);
+        await script();
+        const credentials = Buffer.from(
+          server.requests.at(-1)?.headers.authorization?.slice(6) ?? '',
+          'base64',
+        ).toString();
+        const [, secret = ''] = credentials.split(':');
+        expect(secret).not.toBe('');
+        for (const shown of [asked, told, world.errors.map(({ message }) => message)]) {
+          const text = inspect(shown, { depth: 9 });
+          for (const sent of ['the-refresh', secret, Buffer.from(credentials).toString('base64')])
+            expect(text).not.toContain(sent);
+        }
+      }
+    }
+    expect(asked.map(({ body }) => body)).toEqual([
+      expect.stringContaining('refresh_token'),
+      expect.stringContaining('refresh_token'),
+      { error: 'no', sent: expect.stringContaining('Basic') },
     ]);
-    expect((await whoami()).authorized).toBe(true);
   });
 
+  test('any: a login replaces the grant, and leads back; where the new token is refused as well, the rounds end', async () => {
+    const routes = (app: App) => void app.use(oauthErrors({ login: '/login' }) as ErrorHandler);
+    const { server, page } = await loggedInAt({}, { routes });
+    const [before] = world.grantKeys();
+    // The emulator's API refuses the tokens of this server, too.
+    server.always((socket, { body }) => {
+      const isRefresh = body.includes('"refresh_token"');
+      (isRefresh ? json({ error: 'invalid_request' }, 400) : json(TOKENS))(socket, server.requests[0] as never);
+    });
+    const rounds: unknown[] = [];
+    for (let next = await page(); next.status === 302 && rounds.length < 9; next = await page()) {
+      const login = next.headers.get('location') ?? '';
+      const callback = await visit(await world.begin(browser, {}, login));
+      rounds.push(callback.headers.get('location') ?? callback.text);
+      // The former grant is deleted after the answer.
+      await expect.poll(() => world.grantKeys()).not.toContain(before);
+      if (callback.status !== 302) break;
+    }
+    expect(rounds).toEqual([
+      '/projects',
+      '/projects',
+      expect.stringContaining('has logged in 2 times within a minute'),
+    ]);
+  });
+});
+
+describe('a refusal of the client', () => {
   test('a refusal of the client says nothing of the refresh token', async () => {
     const told = warnings('ERR_REFRESH_REFUSED');
     await loggedIn();
     clock.advance(EXPIRED_S);
     for (let time = 0; time < 3; time++) {
       world.service.fail('token', { status: 400, body: { error: 'unauthorized_client' } });
-      expect((await projects()).status).toBe(502);
+      expect((await visit('/projects', { headers: { accept: 'application/json' } })).status).toBe(502);
     }
     expect(told).toEqual([]);
     expect(world.errors.at(-1)?.message).not.toContain('endsGrant');
@@ -85,7 +176,9 @@ describe('a dead refresh token that is refused by other words than invalid_grant
     await loggedIn({ strategy: { endsGrant: () => endsGrant() } });
     world.service.revoke('1');
     clock.advance(EXPIRED_S);
-    expect((await refused(projects)).status).toBe(502);
+    expect((await projects()).status).toBe(302);
+    const script = { headers: { accept: 'application/json' } };
+    expect((await visit('/projects', script)).status).toBe(502);
     expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_grant' });
     endsGrant = () => {
       throw new Error('a mistake');
@@ -99,34 +192,32 @@ describe('a dead refresh token that is refused by other words than invalid_grant
 });
 
 describe('a service that does not accept the client', threats(40), () => {
-  test.for<[string, unknown]>([
-    ['an OAuth error', { error: 'invalid_client' }],
-    ['a text, as Passport sends it', 'Unauthorized'],
-  ])(
-    'and says so by %s is asked by one refresh after each growing pause, whatever the grants; a right secret is noticed in two seconds',
-    async ([, body]) => {
-      await loggedIn();
-      const browsers = [browser, new Browser(), new Browser()];
-      for (const other of browsers.slice(1)) await world.logIn(other, '2');
-      world.service.requests.length = 0;
-      clock.advance(EXPIRED_S);
-      const heal = world.service.fail('token', { status: 401, body, times: Number.POSITIVE_INFINITY });
-      const visitAll = () => Promise.all(browsers.map((one) => one.visit(`${world.url}/projects`)));
-      await projects();
-      const sent: number[] = [];
-      for (const seconds of [0, 0, 0.25, 0.25, 0.5, 0.5, 0.5, 1, 1.5, 1.5]) {
-        clock.advance(seconds);
-        expect((await visitAll()).map(({ status }) => status)).toEqual([502, 502, 502]);
-        expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_client' });
-        sent.push(world.tokenRequests().length);
-      }
-      expect(sent).toEqual([1, 1, 2, 2, 3, 3, 4, 4, 5, 6]);
-      heal();
-      clock.advance(1.999);
-      expect((await projects()).status).toBe(200);
-      expect((await visitAll()).map(({ status }) => status)).toEqual([200, 200, 200]);
-    },
-  );
+  test('is asked by one refresh after each growing pause, whatever the grants; a right secret is noticed in two seconds', async () => {
+    await loggedIn();
+    const browsers = [browser, new Browser(), new Browser()];
+    for (const other of browsers.slice(1)) await world.logIn(other, '2');
+    world.service.requests.length = 0;
+    clock.advance(EXPIRED_S);
+    const heal = world.service.fail('token', {
+      status: 401,
+      body: { error: 'invalid_client' },
+      times: Number.POSITIVE_INFINITY,
+    });
+    const visitAll = () => Promise.all(browsers.map((one) => one.visit(`${world.url}/projects`)));
+    await projects();
+    const sent: number[] = [];
+    for (const seconds of [0, 0, 0.25, 0.25, 0.5, 0.5, 0.5, 1, 1.5, 1.5]) {
+      clock.advance(seconds);
+      expect((await visitAll()).map(({ status }) => status)).toEqual([502, 502, 502]);
+      expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_client' });
+      sent.push(world.tokenRequests().length);
+    }
+    expect(sent).toEqual([1, 1, 2, 2, 3, 3, 4, 4, 5, 6]);
+    heal();
+    clock.advance(1.999);
+    expect((await projects()).status).toBe(200);
+    expect((await visitAll()).map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
 
   test('a login asks it at once, and its success ends the pause', async () => {
     await loggedIn();

@@ -31,7 +31,8 @@ describe('the granted scopes are', () => {
     ['those of the token answer', 'project', ['project']],
     ['those of a list, as some services send it', ['tm', 'project'], ['tm', 'project']],
     ['those of a list with commas, each once', 'project,tm,project', ['project', 'tm']],
-    ['none, if the token answer says so', '', []],
+    ['those asked for, if the token answer has an empty text', '', ['project', 'tm']],
+    ['those asked for, if the token answer has an empty list', [], ['project', 'tm']],
   ];
   test.for(cases)('%s', async ([_title, scope, expected]) => {
     const callback = await openAtCallback(options);

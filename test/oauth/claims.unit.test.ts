@@ -26,7 +26,6 @@ describe('claims are read from', () => {
     ['five parts', `${part({ alg: 'dir' })}..${part('iv')}.${part('text')}.${part('tag')}`],
     ['four dots alone', '....'],
     ['bad base64', `${part({ alg: 'none' })}.%%%.x`],
-    ['the other base64 alphabet', `${part({ alg: 'none' })}.${Buffer.from('{"sub":"???>"}').toString('base64')}.x`],
     ['base64url that lacks a character', `${jwt({ sub: '1' }).slice(0, -1)}A.x`],
     ['wrong padding', `${jwt({ sub: '12' }).slice(0, -1)}==.x`],
     ['no JSON', jwt('{"sub":')],
@@ -53,7 +52,10 @@ describe('claims are read from', () => {
     expect(readClaims(`x${longest}`)).toEqual({});
   });
 
-  test('padded base64url', () => {
+  test('padded base64url, and standard base64', threats(115), () => {
+    const standard = Buffer.from('{"sub":"???>"}').toString('base64');
+    expect(standard).toContain('/');
+    expect(readClaims(`.${standard}.`)).toEqual({ sub: '???>' });
     expect(readClaims(`.${part({ sub: '1' })}=.`)).toEqual({ sub: '1' });
     expect(readClaims(`.${part({ sub: '123' })}==.`)).toEqual({ sub: '123' });
   });

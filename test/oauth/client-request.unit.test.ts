@@ -17,7 +17,8 @@ const requestOf = (changes: Partial<ClientRequestOptions> = {}, path = '/oauth/t
     path,
   );
 
-const BODY = { 'content-type': 'application/json', accept: 'application/json' };
+const COMMON = { accept: 'application/json', 'user-agent': 'passport-oauth-app' };
+const BODY = { 'content-type': 'application/json', ...COMMON };
 const FORM = { ...BODY, 'content-type': 'application/x-www-form-urlencoded' };
 
 const headersOf = (headers: readonly unknown[] = []) =>
@@ -31,7 +32,7 @@ test('is a POST to the endpoint, with its limits of time and size', () => {
     path: '/base/oauth/token?tenant=1',
     method: 'POST',
     timeoutMs: 7_000,
-    maxBytes: 65_536,
+    maxBytes: 1_048_576,
   });
   expect(requestOf({}, 'https://other.example/token').with({})).toMatchObject({
     origin: 'https://other.example',

@@ -4,10 +4,11 @@ import { claimedDomain } from '../../src/oauth/claims.js';
 import { readImportedTokens } from '../../src/oauth/imported-tokens.js';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
-const HOUR_MS = 3_600_000;
+const CENTURY_MS = 3_153_600_000_000;
 
 const jwt = (claims: object) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`;
-const read = (tokens: unknown) => readImportedTokens(tokens, NOW, claimedDomain);
+const read = (tokens: unknown, accessTokenLifetime?: number) =>
+  readImportedTokens(tokens, NOW, { organizationDomain: claimedDomain, accessTokenLifetime });
 
 test('reads what the access token says', () => {
   const claims = { sub: 7, domain: 'ACME', exp: NOW / 1000 + 60 };
@@ -16,6 +17,7 @@ test('reads what the access token says', () => {
     accessToken,
     refreshToken: 'refresh',
     lifetimeMs: 60_000,
+    renewableLifetimeMs: 60_000,
     refreshTokenLifetimeMs: undefined,
     scope: undefined,
     claims,
@@ -29,7 +31,7 @@ test.for<[what: string, tokens: object, lifetimeMs: number]>([
   ['a refresh token alone: the first request refreshes', { refreshToken: 'r' }, 0],
   ['a refresh token alone has no end of an access token', { refreshToken: 'r', expiresAt: NOW + 9 }, 0],
   ['nothing is known of the end', { accessToken: 'a', refreshToken: 'r' }, 0],
-  ['nothing is known, and no refresh is possible', { accessToken: 'a' }, HOUR_MS],
+  ['nothing is known, and no refresh is possible', { accessToken: 'a' }, CENTURY_MS],
   ['a number', { accessToken: 'a', expiresAt: NOW + 9 }, 9],
   ['a date', { accessToken: 'a', expiresAt: new Date(NOW + 8) }, 8],
   ['a date that has passed', { accessToken: 'a', expiresAt: NOW - 1 }, 0],
@@ -40,9 +42,11 @@ test.for<[what: string, tokens: object, lifetimeMs: number]>([
   ['a claim that is no number', { accessToken: jwt({ exp: 'soon' }), refreshToken: 'r' }, 0],
   ['a claim beyond all time', { accessToken: jwt({ exp: 1e300 }) }, Number.MAX_SAFE_INTEGER - NOW],
   ['the longest tokens', { accessToken: 'a'.repeat(16_384), refreshToken: 'r'.repeat(16_384) }, 0],
-  ['members that are undefined', { accessToken: 'a', refreshToken: undefined, expiresAt: undefined }, HOUR_MS],
+  ['members that are undefined', { accessToken: 'a', refreshToken: undefined, expiresAt: undefined }, CENTURY_MS],
 ])('how long it lasts by %s', ([, tokens, lifetimeMs]) => {
   expect(read(tokens).lifetimeMs).toBe(lifetimeMs);
+  // It counts where nothing else says, and no refresh is possible.
+  expect(read(tokens, 60).lifetimeMs).toBe(lifetimeMs === CENTURY_MS ? 60_000 : lifetimeMs);
 });
 
 test('without an access token has one that is never sent, and says nothing', () => {

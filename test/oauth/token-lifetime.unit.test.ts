@@ -1,10 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { tokenLifetime } from '../../src/oauth/token-response.js';
+import { renewableLifetime, wholeLifetime } from '../../src/oauth/token-response.js';
 import { threats } from '../support/threats.js';
 
 const now = 1_700_000_000_000;
 const nowS = now / 1000;
+const DAY_MS = 86_400_000;
+const CENTURY_MS = 36_500 * DAY_MS;
+
+const tokenLifetime = (expiresIn: unknown, claims: object, accessTokenLifetime?: number) =>
+  renewableLifetime(expiresIn, { ...claims }, { now, accessTokenLifetime });
 
 test.each([
   [7200, 7_200_000],
@@ -18,7 +23,7 @@ test.each([
   [86_401, 86_400_000],
   [315_360_000, 86_400_000],
 ])('expires_in %j counts', threats(34), (expiresIn, lifetime) => {
-  expect(tokenLifetime(expiresIn, { exp: nowS + 5000 }, now)).toBe(lifetime);
+  expect(tokenLifetime(expiresIn, { exp: nowS + 5000 })).toBe(lifetime);
 });
 
 const senseless = [
@@ -35,10 +40,15 @@ const senseless = [
   [7200],
   true,
 ];
-test.each(senseless)('expires_in %j gives way to exp, and to an hour where there is none', threats(34), (expiresIn) => {
-  expect(tokenLifetime(expiresIn, { exp: nowS + 1800 }, now)).toBe(1_800_000);
-  expect(tokenLifetime(expiresIn, {}, now)).toBe(3_600_000);
-});
+test.each(senseless)(
+  'expires_in %j gives way to exp, to the option accessTokenLifetime, and to an hour',
+  threats(34),
+  (expiresIn) => {
+    expect(tokenLifetime(expiresIn, { exp: nowS + 1800 })).toBe(1_800_000);
+    expect(tokenLifetime(expiresIn, {}, 900)).toBe(900_000);
+    expect(tokenLifetime(expiresIn, {})).toBe(3_600_000);
+  },
+);
 
 test.each([
   ['against iat, which leaves the clock out of it', { iat: 1000, exp: 1000 + 900 }, 900_000],
@@ -49,15 +59,35 @@ test.each([
   ['not if it is no number', { exp: '9999999999' }, 3_600_000],
   ['not in milliseconds', { exp: now + 3_600_000 }, 3_600_000],
 ])('exp counts %s', threats(34), (_how, claims, lifetime) => {
-  expect(tokenLifetime(undefined, claims, now)).toBe(lifetime);
+  expect(tokenLifetime(undefined, claims)).toBe(lifetime);
 });
 
 test('is limited to a second at least and a day at most', threats(34), () => {
   fc.assert(
     fc.property(fc.anything(), fc.anything(), fc.anything(), (expiresIn, exp, iat) => {
-      const lifetime = tokenLifetime(expiresIn, { exp, iat }, now);
+      const lifetime = tokenLifetime(expiresIn, { exp, iat });
       expect(lifetime).toBeGreaterThanOrEqual(1000);
       expect(lifetime).toBeLessThanOrEqual(86_400_000);
     }),
   );
 });
+
+test.for<[expiresIn: unknown, claims: object, accessTokenLifetime: number | undefined, lifetimeMs: number]>([
+  [60, { exp: nowS + 5000 }, 7, 60_000],
+  [60 * 86_400, {}, 7, 60 * DAY_MS],
+  [315_359_999, {}, 7, 315_359_999_000],
+  [315_360_000, {}, 7, CENTURY_MS],
+  [1e300, {}, 7, CENTURY_MS],
+  [0, { exp: nowS + 5000 }, 7, CENTURY_MS],
+  ['-1', {}, 7, CENTURY_MS],
+  ['soon', { exp: nowS + 90 * 86_400 }, 7, 90 * DAY_MS],
+  [undefined, { exp: nowS + 1e9 }, 7, CENTURY_MS],
+  [undefined, {}, 7, 7_000],
+  [null, { exp: nowS - 5 }, undefined, CENTURY_MS],
+])(
+  'nothing can replace it: expires_in %j with %j and the option %s',
+  threats(108),
+  ([expiresIn, claims, option, ms]) => {
+    expect(wholeLifetime(expiresIn, { ...claims }, { now, accessTokenLifetime: option })).toBe(ms);
+  },
+);

@@ -25,7 +25,6 @@ function read(
     organizationDomain: (claims: Readonly<Record<string, unknown>>) => claims.domain,
     now,
     secrets,
-    refusesWithSuccess: false,
     ...changes,
   };
   return readTokenResponse({ status, headers, body: Buffer.from(text) }, context);
@@ -46,6 +45,7 @@ test('gives the token set of a token response', async () => {
     accessToken: 'token',
     refreshToken: 'refresh',
     lifetimeMs: 7_200_000,
+    renewableLifetimeMs: 7_200_000,
     claims: {},
     subject: undefined,
     organizationDomain: undefined,
@@ -55,7 +55,7 @@ test('gives the token set of a token response', async () => {
 
 test('takes registered errors as they are, also where a short secret is a part of the word', async () => {
   const refused = { status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') };
-  const context = { organizationDomain: () => undefined, now: 0, secrets: ['r', 'grant'], refusesWithSuccess: false };
+  const context = { organizationDomain: () => undefined, now: 0, secrets: ['r', 'grant'] };
   expect(() => readTokenResponse(refused, context)).toThrow(expect.objectContaining({ error: 'invalid_grant' }));
 });
 
@@ -75,6 +75,7 @@ test.each([undefined, null, ''])(
 test.each([
   ['a refresh token over 16 KiB', { ...good, refresh_token: 'r'.repeat(16_385) }],
   ['a refresh token that is a number', { ...good, refresh_token: 7 }],
+  ['a refresh token beyond ASCII', { ...good, refresh_token: 'ä' }],
   ['an access token with DEL', { ...good, access_token: 'a\x7f' }],
   ['broken UTF-8', Buffer.concat([Buffer.from('{"access_token":"'), Buffer.from([0xff]), Buffer.from('"}')])],
   ['two objects', '{"access_token":"a"}{"access_token":"b"}'],
@@ -102,17 +103,6 @@ describe('a refusal', () => {
   test('of the client says which options to check', async () => {
     expect((await refusalOf({ error: 'invalid_client' }, 401)).message).toMatch(/clientID.*clientSecret/);
   });
-
-  test.each(['Unauthorized', ''])(
-    'with status 401 and the text %j is one of the client (RFC 6749, 5.2)',
-    async (text) => {
-      expect(await refusalOf(text, 401)).toMatchObject({
-        name: 'TokenError',
-        error: 'invalid_client',
-        message: expect.stringMatching(/401: invalid_client\. .*clientID.*clientSecret/),
-      });
-    },
-  );
 
   test.each([
     ['quotes a secret', 'It was the-code'],
@@ -143,10 +133,10 @@ describe('a refusal', () => {
   });
 
   test.each([
-    [400, { error: { code: 7 } }],
+    [400, [7]],
     [401, '<h1>Unauthorized</h1>'],
     [401, '\r\n<!doctype html>'],
-    [401, { message: 'Unauthorized' }],
+    [401, 'Unauthorized'],
     [403, 'Unauthorized'],
     [404, '<h1>Not found</h1>'],
     [302, good],
@@ -168,7 +158,7 @@ test.each([408, 429, 500, 502, 503, 504, 599])(
 
 test('turns the date of Retry-After into whole seconds, as that header has them', async () => {
   const headers = { 'retry-after': new Date(now + 6_000).toUTCString() };
-  const context = { organizationDomain: () => undefined, now: now + 250, secrets, refusesWithSuccess: false };
+  const context = { organizationDomain: () => undefined, now: now + 250, secrets };
   const read = () => readTokenResponse({ status: 503, headers, body: Buffer.alloc(0) }, context);
   expect(read).toThrow(expect.objectContaining({ name: 'ServiceUnavailableError', retryAfter: 6 }));
 });
@@ -206,6 +196,7 @@ describe('an answer that is no token response', () => {
     ['a number', 7],
     ['empty', ''],
     ['too long', 'r'.repeat(16_385)],
+    ['beyond ASCII', 'ä'],
   ])('gives no refresh token where that is %s', async ([, refresh_token]) => {
     expect(rotatedRefreshToken(await refusalOf({ ...unusable, refresh_token }))).toBeUndefined();
   });
@@ -231,7 +222,7 @@ describe('an answer that is no token response', () => {
 
   test.for([
     [{ error: 'invalid_grant' }, 400, 'invalid_grant'],
-    [{}, 404, undefined],
+    ['', 404, undefined],
   ] as const)('ends in advice on %j', async ([body, status, error]) => {
     const advice = (...args: unknown[]) => ` Told: ${args.join()}.`;
     const refusal = await refusalOf(body, status, {}, { advice });
@@ -240,7 +231,7 @@ describe('an answer that is no token response', () => {
 });
 
 describe('the words of a refusal', () => {
-  const wordsAt = async (body: object, status = 400) => wordsOf(await refusalOf(body, status));
+  const wordsAt = async (body: unknown, status = 400) => wordsOf(await refusalOf(body, status));
   const error = 'a_word';
 
   test.for([
@@ -255,13 +246,13 @@ describe('the words of a refusal', () => {
     [{ error: 'bad_refresh_token' }, 'invalid_grant'],
     [{}, undefined],
   ])('are %j: %s', async ([body, expected]) => {
-    expect((await wordsAt(body as object))?.error).toBe(expected);
+    expect((await wordsAt(body))?.error).toBe(expected);
   });
 
   test('hold the description, or the message, in 200 visible characters', async () => {
     const [description, status] = ['Why', 418];
     expect(await wordsAt({ error, error_description: description, message: 'x' }, status)).toEqual({
-      ...{ error, description, status },
+      ...{ error, description, status, body: { error, error_description: description, message: 'x' } },
     });
     expect((await wordsAt({ error, message: 'Why\nnot' }))?.description).toBe('Why not');
     expect((await wordsAt({ error, message: 7 }))?.description).toBeUndefined();
@@ -271,14 +262,25 @@ describe('the words of a refusal', () => {
     expect((await wordsAt({ error, message: `  ${'word '.repeat(39)}` }))?.description).toMatch(/^word.*word$/);
   });
 
-  test('are those of a success, from a service that refuses with one', async () => {
-    const refuses = [200, {}, { refusesWithSuccess: true }] as const;
-    expect(await refusalOf({ error: 'bad_refresh_token' }, ...refuses)).toMatchObject({ error: 'invalid_grant' });
-    // It is no refusal: a word is missing, or there is a token.
-    expect((await refusalOf({}, ...refuses)).message).toContain('no access_token');
-    expect(read({ ...good, error: 'warning' }, ...refuses).accessToken).toBe('token');
-    expect(wordsOf(await refusalOf({ error }, 200))).toBeUndefined();
+  test('are those of a success without a token', async () => {
+    expect(await refusalOf({ error: 'bad_refresh_token' }, 200)).toMatchObject({ error: 'invalid_grant' });
+    expect((await refusalOf({}, 200)).message).toContain('no access_token');
+    expect(read({ ...good, error: 'warning' }).accessToken).toBe('token');
     expect(wordsOf('no error')).toBeUndefined();
+  });
+
+  test('and the body hold nothing that was sent, however it is encoded, and end somewhere', async () => {
+    const secret = 'a b+c/d"é&abcdefgh-ijklmnop';
+    const form = new URLSearchParams([['', secret]]).toString().slice(1);
+    const echoes = [secret, encodeURIComponent(secret), form, JSON.stringify(secret), 'ijklmnop', 'abcdefgh'];
+    const deep = JSON.parse(`${'['.repeat(5_000)}"${'ijklmnop'}"${']'.repeat(5_000)}`);
+    for (const said of [...echoes.flatMap((echo) => [`<p>${echo}</p>`, { [echo]: [{ message: echo }] }]), deep]) {
+      const words = wordsOf(await refusalOf(said, 400, {}, { secrets: [secret] }));
+      const shown = inspect(words, { depth: 99 });
+      expect(shown).toMatch(/\[…\]|undefined/);
+      for (const echo of echoes) expect(shown).not.toContain(echo);
+    }
+    expect(wordsOf(await refusalOf('x'.repeat(2_000), 400))?.body).toBe('x'.repeat(1_000));
   });
 
   test('of up to 64 characters are an identifier', async () => {

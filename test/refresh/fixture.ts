@@ -59,7 +59,8 @@ const REVOCATION_PATH = '/oauth/revoke';
 export function tokens(name: string, changes: Partial<TokenSet> = {}): TokenSet {
   const none = { claims: {}, subject: undefined, organizationDomain: undefined, scope: undefined, params: {} };
   const pair = { accessToken: `access-${name}`, refreshToken: `refresh-${name}` };
-  return { ...none, ...pair, lifetimeMs: LIFETIME_S * 1000, refreshTokenLifetimeMs: undefined, ...changes };
+  const lifetimes = { lifetimeMs: LIFETIME_S * 1000, refreshTokenLifetimeMs: undefined };
+  return { ...none, ...pair, ...lifetimes, renewableLifetimeMs: LIFETIME_S * 1000, ...changes };
 }
 
 /** The answer of the token endpoint with a new pair. */

@@ -103,7 +103,7 @@ describe.skipIf(!hasRedis())('over Redis, a process', threats(47, 78), () => {
       expect.stringMatching(
         /locks grants for 14 s, too short for its timeout of 10000 ms: .* lease of the store to 15 or more/,
       ),
-      expect.objectContaining({ code: 'PASSPORT_OAUTH_APP_SHORT_LEASE' }),
+      expect.objectContaining({ code: 'ERR_SHORT_LEASE' }),
     );
   });
 

@@ -110,7 +110,7 @@ describe('a refresh', () => {
     grants.clock.advance(LIFETIME_S);
     expect(await grants.use()).toBe(401);
     expect(grants.sent()).toEqual([]);
-    expect(grants.lost).toEqual(['refused']);
+    expect(grants.lost).toEqual(['expired']);
     expect(await grants.use(grants.another())).toBe(401);
   });
 });

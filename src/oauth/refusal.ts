@@ -1,0 +1,172 @@
+import type { HttpResponse } from '../http/message.js';
+import { withoutSecrets } from '../redaction.js';
+import { decodeText, parseJson } from './claims.js';
+
+/** What an answer without tokens says, without anything secret that the request held. */
+export interface Refusal {
+  /** The field `error`, else `code`, `errorType`, `errorCode`, `status` or `category`: the first that is a text, also inside `error` or `errors`. */
+  readonly error: string | undefined;
+  /** The field `error_description`, else `message`, `detail` or `reason`. */
+  readonly description: string | undefined;
+  /** The status of the response. */
+  readonly status: number;
+  /** The parsed JSON, or the first 1,000 characters of any other body. */
+  readonly body: unknown;
+}
+
+/** Returns true if a refusal of a refresh means that the refresh token is dead. */
+export type EndsGrant = (refusal: Refusal) => boolean;
+
+/** Stands for an error that is missing, or that is not shown. */
+export const UNRECOGNIZED = 'unrecognized_error';
+
+const MAX_DESCRIPTION_LENGTH = 200;
+const MAX_BODY_LENGTH = 1_000;
+
+/** Maximum nesting of a refusal. What lies deeper is left out. */
+const MAX_LEVELS = 32;
+
+/** Shorter parts of a secret are words that others use too. */
+const MIN_PART_LENGTH = 8;
+
+/** RFC 6749, 5.2. */
+const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
+  'invalid_request',
+  'invalid_client',
+  'invalid_grant',
+  'unauthorized_client',
+  'unsupported_grant_type',
+  'invalid_scope',
+]);
+
+const ERROR_FIELDS = ['error', 'code', 'errorType', 'errorCode', 'status', 'category'] as const;
+const DESCRIPTION_FIELDS = ['error_description', 'message', 'detail', 'reason'] as const;
+
+/**
+ * Reads an answer without tokens: JSON of any shape, a form, text, HTML or nothing.
+ *
+ * @param secrets Values that were sent. They are removed, whatever encoding the service repeats them in.
+ */
+export function readRefusal({ status, body: bytes }: HttpResponse, secrets: readonly string[]): Refusal {
+  const text = decodeText(bytes);
+  const json = parseJson(text);
+  const sources = json === undefined ? [formFields(text)] : nestedErrors(json);
+  // Above, a `type` is an address (RFC 9457).
+  const word = firstText(sources, ERROR_FIELDS) ?? firstText(sources.slice(1), ['type']);
+  const identifier = errorIdentifier(word, secrets);
+  const forms = formsOf(secrets);
+  return {
+    error: identifier === UNRECOGNIZED ? shownText(word, secrets) : identifier,
+    description: shownText(firstText(sources, DESCRIPTION_FIELDS), secrets),
+    status,
+    body: json === undefined ? without(forms, text).slice(0, MAX_BODY_LENGTH) : cleaned(json, forms),
+  };
+}
+
+/** Returns the word of a refusal as an identifier, which an error and its message may have. */
+export function identifierOf({ error }: Refusal): string {
+  return error !== undefined && IDENTIFIER.test(error) ? error : UNRECOGNIZED;
+}
+
+/** Returns a condition for the option `endsGrant` that matches a refusal, and the next one of its kind. */
+export function matchingCondition({ error, description, status, body }: Refusal): string {
+  const ofError = error === undefined ? `status === ${status}` : `error === ${quoted(error)}`;
+  if (description) return `${ofError} && ${beginning(description)}`;
+  const isShort = error === undefined && typeof body === 'string' && /^[\x20-\x7e]{0,80}$/.test(body);
+  return isShort ? `${ofError} && body === ${quoted(body)}` : ofError;
+}
+
+/** Returns a condition for a description, up to what differs each time: a number, such as a date or an id, or a secret. */
+function beginning(description: string): string {
+  const [same = ''] = description.split(/\d{4}|\[…\]/, 1);
+  if (same === description && same.length < MAX_DESCRIPTION_LENGTH) return `description === ${quoted(same)}`;
+  return `description?.startsWith(${quoted(same)})`;
+}
+
+/** Returns what came, in one line that may be logged. */
+export function shownBody({ body }: Refusal): string {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  return shownText(text, []) || 'an empty body';
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll(/['\\]/g, String.raw`\$&`)}'`;
+}
+
+/** Returns the values that may hold the words of a refusal: the body, and its `error` and `errors`, of lists the first entry. */
+function nestedErrors(json: unknown): readonly unknown[] {
+  const { error, errors } = fieldsOf(json);
+  return [json, error, errors].map((value) => (Array.isArray(value) ? value[0] : value));
+}
+
+function firstText(sources: readonly unknown[], names: readonly string[]): string | undefined {
+  for (const source of sources) {
+    if (typeof source === 'string' && names === ERROR_FIELDS) return source;
+    const fields = fieldsOf(source);
+    for (const name of names) {
+      const value = fields[name];
+      if (typeof value === 'string' && value !== '') return value;
+    }
+  }
+  return undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}
+
+/** Reads a form, as some services answer with. Any other text has no fields. */
+function formFields(text: string): unknown {
+  return /(?:^|&)error=/.test(text) && !/\s/.test(text.trim()) ? Object.fromEntries(new URLSearchParams(text)) : {};
+}
+
+/** Returns a text of the service that is fit to be shown; `undefined` for no text. */
+function shownText(value: string | undefined, secrets: readonly string[]): string | undefined {
+  if (value === undefined) return undefined;
+  // Secrets first: they may hold characters that are not shown. `…` is what stands in their place.
+  const visible = withoutSecrets(value, secrets).replaceAll(/[^\x20-\x7e…]+/g, ' ');
+  // And again: a line break in place of a space has hidden one.
+  return withoutSecrets(visible, secrets).slice(0, MAX_DESCRIPTION_LENGTH).trim();
+}
+
+const IDENTIFIER = /^[a-z][a-z0-9_.-]{0,63}$/i;
+
+/** Returns the service's `error` if it is an identifier, as all registered ones are: any other text may quote anything. */
+function errorIdentifier(value: string | undefined, secrets: readonly string[]): string {
+  if (value === undefined) return UNRECOGNIZED;
+  // A registered one decides over a grant and is taken as it is, even if a short secret happens to be a part of the word.
+  if (REGISTERED_ERRORS.has(value)) return value;
+  // GitHub's name for an invalid grant at a refresh.
+  if (value === 'bad_refresh_token') return 'invalid_grant';
+  // No identifier has a word of 25 characters: it is a token.
+  if (!IDENTIFIER.test(value) || /[a-z0-9]{25}/i.test(value)) return UNRECOGNIZED;
+  return secrets.some((secret) => secret !== '' && value.includes(secret)) ? UNRECOGNIZED : value;
+}
+
+/** Returns the texts in which a service may repeat secrets, the longest first: escaped for a URL, a form or a JSON text, or in parts. */
+function formsOf(secrets: readonly string[]): readonly string[] {
+  const forms = secrets.flatMap((secret) => [
+    secret,
+    encodeURIComponent(secret),
+    `${new URLSearchParams([['', secret]])}`.slice(1),
+    JSON.stringify(secret).slice(1, -1),
+    // Whatever else is escaped, these are not.
+    ...secret.split(/\W+/).filter((part) => part.length >= MIN_PART_LENGTH),
+  ]);
+  return [...new Set(forms)].filter((form) => form !== '').sort((one, other) => other.length - one.length);
+}
+
+function without(forms: readonly string[], text: string): string {
+  return forms.reduce((rest, form) => rest.replaceAll(form, '[…]'), text);
+}
+
+/** Returns a copy of parsed JSON without secrets, in keys too. */
+function cleaned(value: unknown, forms: readonly string[], level = 0): unknown {
+  if (typeof value === 'string') return without(forms, value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (level === MAX_LEVELS) return undefined;
+  if (Array.isArray(value)) return value.map((entry) => cleaned(entry, forms, level + 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, field]) => [without(forms, name), cleaned(field, forms, level + 1)]),
+  );
+}
