@@ -164,7 +164,8 @@ export abstract class Exchange<R> implements Expiring {
       this.onComplete();
       return;
     }
-    this.#end(ownFault(this.request.body, fault) ?? transportError(fault, this.#abort !== undefined));
+    const { body, origin } = this.request;
+    this.#end(ownFault(body, fault) ?? transportError(fault, this.#abort !== undefined, origin));
   }
 
   /** Hands the response over. From then on the exchange refers to it no more, so that a response nobody has can be collected. */
@@ -177,7 +178,7 @@ export abstract class Exchange<R> implements Expiring {
   /** Ends the exchange from this side. */
   protected fail(kind: TransportFault): void {
     if (this.#isOver) return;
-    const error = new TransportError(kind, this.#abort !== undefined);
+    const error = new TransportError(kind, this.#abort !== undefined, undefined, this.request.origin);
     this.#end(error);
     this.#abort?.(error);
   }

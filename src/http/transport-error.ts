@@ -29,13 +29,11 @@ export type TransportFault =
   | 'request';
 
 const MESSAGES: Readonly<Record<TransportFault, string>> = {
-  connect: 'could not connect',
-  pool:
-    'all connections to the host were in use for too long. Read the bodies of `fetch` and `stream` to their end, or ' +
-    'cancel them',
-  timeout: 'no complete response in time',
-  reset: 'the connection broke',
-  protocol: 'the response is not valid HTTP',
+  connect: 'could not connect to HOST',
+  pool: 'timed out waiting for a connection to HOST: all are in use. Read the bodies of `fetch` and `stream` to their end, or cancel them',
+  timeout: 'no complete response from HOST in time',
+  reset: 'the connection to HOST broke',
+  protocol: 'the response of HOST is not valid HTTP',
   'too-large': 'the response is larger than allowed',
   encoding: 'the content encoding of the response is damaged',
   unread: 'the body was not read for too long',
@@ -44,17 +42,22 @@ const MESSAGES: Readonly<Record<TransportFault, string>> = {
   request: 'the dispatcher does not accept such a request',
 };
 
-/** An HTTP request without a usable response. Internal: users see it as a `cause` only. Holds no secret. */
+/** Reports an HTTP request without a usable response. Internal: users see it as a `cause` only. Holds no secret. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   readonly kind: TransportFault;
   /** True once the request, or a part of it, may have reached the service. */
   readonly sent: boolean;
+  /** Name and port of the host, as far as it is known. */
+  readonly host: string;
 
-  constructor(kind: TransportFault, sent: boolean, fault?: unknown) {
-    super(MESSAGES[kind], fault === undefined ? undefined : { cause: safeCause(fault) });
+  /** @param origin Of the request */
+  constructor(kind: TransportFault, sent: boolean, fault?: unknown, origin?: string) {
+    const host = origin === undefined ? 'the service' : new URL(origin).host;
+    super(MESSAGES[kind].replace('HOST', host), fault === undefined ? undefined : { cause: safeCause(fault) });
     this.kind = kind;
     this.sent = sent;
+    this.host = host;
   }
 }
 
@@ -72,12 +75,13 @@ const KINDS: Readonly<Record<string, TransportFault>> = {
 };
 
 /** Returns the error for what a dispatcher reported. */
-export function transportError(fault: unknown, sent: boolean): TransportError {
+export function transportError(fault: unknown, sent: boolean, origin: string): TransportError {
   const code = faultCode(fault);
   const kind = Object.hasOwn(KINDS, code) ? KINDS[code] : undefined;
-  if (kind !== undefined) return new TransportError(kind, sent && kind !== 'connect', fault);
-  if (fault instanceof Error && fault.name === 'HTTPParserError') return new TransportError('protocol', sent, fault);
-  return new TransportError(sent ? 'reset' : 'connect', sent, fault);
+  if (kind !== undefined) return new TransportError(kind, sent && kind !== 'connect', fault, origin);
+  const isParsed = !(fault instanceof Error && fault.name === 'HTTPParserError');
+  const unknownKind = sent ? 'reset' : 'connect';
+  return new TransportError(isParsed ? unknownKind : 'protocol', sent, fault, origin);
 }
 
 /** Returns the `code` of what a dispatcher reported; empty if it has none. */

@@ -302,8 +302,8 @@ function failure(error: TransportError): Error {
       cause: error,
     });
   }
-  return new ServiceUnavailableError(
-    error.sent ? 'The token endpoint did not answer in full.' : 'The token endpoint could not be reached.',
-    { cause: error },
-  );
+  const message = error.sent
+    ? `No complete response from the token endpoint at ${error.host}.`
+    : `Could not reach the token endpoint at ${error.host}.`;
+  return new ServiceUnavailableError(message, { cause: error });
 }

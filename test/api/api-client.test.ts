@@ -358,6 +358,7 @@ describe('a failed try', () => {
     const refused = createFixture(faulty.REFUSING_ORIGIN);
     const error = await failure(refused.client.post('/projects', { json: {} }));
     expect(error).toMatchObject({ name: 'ServiceUnavailableError', code: 'ERR_SERVICE_UNAVAILABLE', status: 503 });
+    expect(error.message).toBe('POST /projects: could not connect to 127.0.0.1:1.');
     expect(refused.waits).toHaveLength(2);
   });
 

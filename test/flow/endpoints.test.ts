@@ -1,4 +1,5 @@
 import type { StrategyOptions } from 'passport-oauth-app';
+import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { authorizationAddress, endpointAddress } from '../../src/oauth/addresses.js';
 import { browser, loggedIn, logIn, open, projects, visit, world } from '../support/one-world.js';
@@ -6,6 +7,19 @@ import { threats } from '../support/threats.js';
 
 /** The endpoints of django-oauth-toolkit. */
 const profile = { authorizationPath: '/o/authorize/', tokenPath: '/o/token/', tokenRequest: 'form' } as const;
+
+test('a dispatcher that docs/production.md composes adds a header to token requests alone', async () => {
+  const dispatcher = new EnvHttpProxyAgent().compose((dispatch) => (options, handler) => {
+    if (!options.path.startsWith('/oauth/token')) return dispatch(options, handler);
+    const headers = [...(options.headers as string[]), 'x-gateway-key', 'key'];
+    return dispatch({ ...options, headers }, handler);
+  });
+  await open({ strategy: { dispatcher } });
+  await logIn();
+  expect((await projects()).status).toBe(200);
+  const keyed = world.service.requests.filter(({ headers }) => headers['x-gateway-key'] === 'key');
+  expect([keyed.map(({ path }) => path), world.service.requests.length > 1]).toEqual([['/oauth/token'], true]);
+});
 
 describe('an endpoint is used as it was given, with a trailing slash and a query', () => {
   test.for<[string, (authUrl: string) => { authorizationPath: string; tokenPath: string }, Record<string, string>]>([
