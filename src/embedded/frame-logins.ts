@@ -33,6 +33,12 @@ export interface FrameLoginsOptions {
   readonly clock: () => number;
 }
 
+/** What a handle holds, in this order. `at`: epoch milliseconds. */
+type Handle = readonly [at: number, challenge: string, grantId: string | 0, scope: string | 0, isStepUp: boolean];
+
+/** How long the address of a popup works, in milliseconds: as long as a login that it begins. */
+const HANDLE_MS = 10 * 60 * 1000;
+
 /** How long scopes count as refused in the frame, as they do in a tab. */
 const REFUSED_MS = 60 * 1000;
 
@@ -61,15 +67,18 @@ export class FrameLogins {
     isStepUp: boolean,
   ): { readonly verifier: string; readonly handle: string } {
     const verifier = randomBytes(32).toString('base64url');
-    const content = JSON.stringify([challengeOf(verifier), grantId ?? 0, scope ?? 0, isStepUp]);
-    return { verifier, handle: this.#options.seal.seal('handle', content) };
+    const { seal, clock } = this.#options;
+    const content: Handle = [clock(), challengeOf(verifier), grantId ?? 0, scope ?? 0, isStepUp];
+    return { verifier, handle: seal.seal('handle', JSON.stringify(content)) };
   }
 
-  /** Returns the frame that a handle names; `undefined` if it was not created here. */
+  /** Returns the frame that a handle names; `undefined` if it was not created here, or more than ten minutes ago. */
   read(handle: string): FrameTarget | undefined {
-    const text = this.#options.seal.open('handle', handle);
+    const { seal, clock } = this.#options;
+    const text = seal.open('handle', handle);
     if (text === undefined) return undefined;
-    const [challenge, grantId, scope, isStepUp] = JSON.parse(text) as [string, string | 0, string | 0, boolean];
+    const [at, challenge, grantId, scope, isStepUp] = JSON.parse(text) as Handle;
+    if (!isRecent(at, HANDLE_MS, clock())) return undefined;
     return { challenge, grantId: grantId || undefined, scope: scope || undefined, isStepUp };
   }
 

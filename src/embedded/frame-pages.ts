@@ -52,14 +52,18 @@ if(!popup||source!==popup||origin!==location.origin||data?.type!==d.type)return;
 try{
 if(data.code){await send({method:'POST',headers:{'x-requested-with':'fetch','content-type':'application/json'},body:JSON.stringify({code:data.code,verifier:d.verifier})});await send()}
 if(!data.refused)return location.reload();
-const own=new URL(location);own.searchParams.set(d.refused,data.refused);location.replace(own)}catch(error){say(d.failed+' ('+error.message+')')}});`;
+const own=location.search.slice(1).split('&').filter(each=>each&&!each.startsWith(d.refused+'='));
+location.replace('?'+[...own,d.refused+'='+data.refused].join('&'))}catch(error){say(d.failed+' ('+error.message+')')}});`;
 
 /** Runs in the popup. `d`: the values of {@link endPage}. */
 const END_SCRIPT = `if(window.opener&&!opener.closed){opener.postMessage({type:d.type,code:d.code,refused:d.refused},location.origin);close()}
 else{document.querySelector('[role=status]').textContent=d.lost;document.querySelector('small').hidden=false}`;
 
-/** The parameter of the frame's own address that tells which scopes its user has just refused: the frame may have no cookies. */
-export const REFUSED = 'refused';
+/**
+ * The parameter that the frame's address gets, with the scopes that its user has just refused: the frame may have no cookies. The
+ * application's own parameters stay as they are.
+ */
+export const REFUSED = 'oauth-app.refused';
 
 /** Type of the message that the popup sends to the frame. */
 const MESSAGE = 'passport-oauth-app';

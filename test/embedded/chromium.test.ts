@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { COOKIES, inFrame, sessionWith } from '../support/framed.js';
+import { answering, COOKIES, inFrame, sessionWith } from '../support/framed.js';
 import {
   approve,
   bodyOf,
@@ -18,7 +18,7 @@ import {
 } from '../support/framed-page.js';
 import { world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
-import { sendJson, type WorldOptions } from '../support/world.js';
+import { sendJson } from '../support/world.js';
 
 inChromium('in a frame of the service, in Chromium with third-party cookies %s', {}, (mode) => {
   test('another user in the popup is told so there, and nothing is stored', threats(96), async () => {
@@ -36,14 +36,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
   });
 
   test('a user whom the callback route refuses stays logged out, and is shown its answer', threats(99), async () => {
-    const callback: WorldOptions['callback'] =
-      ({ passport }) =>
-      (req, res, next) =>
-        passport.authenticate('oauth-app')(req, res, (error?: unknown) => {
-          if (error) return next(error);
-          const refuse = () => sendJson(res, { text: 'not for you' });
-          Reflect.get(req, 'session').destroy(refuse);
-        });
+    const callback = answering(({ session }, res) => session.destroy(() => sendJson(res, { text: 'not for you' })));
     for (const options of [inFrame({ callback }), identified({ callback })]) {
       await openSite(options);
       await show('/board', { userId: '1' });

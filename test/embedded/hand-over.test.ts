@@ -3,13 +3,15 @@ import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import express from 'express';
-import session, { type Session } from 'express-session';
+import session from 'express-session';
 import { embedded, memoryTokenStore, requireAuthorization, Strategy, type TokenStore } from 'passport-oauth-app';
 import type { Choice } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { test as base } from '../support/fixture.js';
 import {
+  type Answer,
+  answering,
   COOKIES,
   dataOf,
   FETCH,
@@ -18,12 +20,13 @@ import {
   forgedCode,
   hostOf,
   inFrame,
+  REFUSED_PARAMETER,
   sessionWith,
   WINDOW,
 } from '../support/framed.js';
 import { roundsOf } from '../support/rounds.js';
 import { threats } from '../support/threats.js';
-import { type App, byUser, type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
+import { type App, byUser, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 interface Framed {
   readonly world: World;
@@ -406,17 +409,6 @@ describe('the grant of a code', threats(93), () => {
   });
 });
 
-type Answer = (req: Req & { session: Session }, res: ServerResponse) => unknown;
-
-/** The option `callback` of an application that goes on by itself after the login. */
-const answering =
-  (answer: Answer): NonNullable<WorldOptions['callback']> =>
-  ({ passport }) => {
-    const authenticate = passport.authenticate('oauth-app');
-    return (req, res, next) =>
-      authenticate(req, res, (error?: unknown) => (error ? next(error) : answer(req as never, res)));
-  };
-
 const deny = (res: ServerResponse) => res.writeHead(302, { Location: '/denied' }).end('denied');
 
 describe('a login that the callback route refuses', threats(99), () => {
@@ -537,20 +529,62 @@ describe('a popup', threats(93), () => {
     expect((await browser.take({ code: dataOf(end).code, verifier })).status).toBe(204);
   });
 
-  test('keeps its opener where the application sets Cross-Origin-Opener-Policy', async ({ open }) => {
-    const { browser, world } = await open({
-      ...sessionWith(COOKIES.partitioned),
-      before: (app) =>
-        app.use((req, res, next) => {
-          req.headers['x-forwarded-proto'] = 'https';
-          res.setHeader('Cross-Origin-Opener-Policy', 'same-origin');
-          next();
-        }),
+  test.for(['before', 'beforeClient'] as const)(
+    'keeps its opener where the application sets Cross-Origin-Opener-Policy, %s embedded()',
+    threats(126),
+    async (where, { open }) => {
+      const cut: Handler = (_req, res, next) => next(void res.setHeader('Cross-Origin-Opener-Policy', 'same-origin'));
+      const own = sessionWith(COOKIES.partitioned);
+      const both = (app: App) => {
+        own.before?.(app);
+        app.use(cut);
+      };
+      const { browser, world } = await open(where === 'before' ? { ...own, before: both } : { beforeClient: both });
+      const { url } = dataOf(await browser.load());
+      const begun = await browser.tabs.visit(world.url + url, { headers: WINDOW });
+      const [end, declined] = [await browser.logIn({ url }), await browser.logIn({ url }, { decline: true })];
+      for (const page of [begun, end, declined]) expect(page.headers.get('cross-origin-opener-policy')).toBeNull();
+      expect(declined.status).toBe(401);
+    },
+  );
+
+  test('that a time-out answers shows that where it comes first, and its page where it comes later', async ({
+    open,
+  }) => {
+    const late = new Set<() => unknown>();
+    const tokenStore = memoryTokenStore();
+    const { set } = tokenStore;
+    tokenStore.set = async (id, grant) => {
+      if (id.startsWith('frame:')) for (const answer of late) answer();
+      return set(id, grant);
+    };
+    const expire = (res: ServerResponse) => sendJson(Object.assign(res, { statusCode: 503 }), { text: 'timed out' });
+    const isFirst = { value: true };
+    const { browser } = await open({
+      strategy: { tokenStore },
+      callback: answering((_req, res) => {
+        if (isFirst.value) expire(res);
+        else late.add(() => expire(res));
+        res.end('welcome');
+      }),
     });
+    const { verifier, ...button } = dataOf(await browser.load());
+    const first = await browser.logIn(button);
+    expect([first.status, first.text]).toEqual([503, '{"text":"timed out"}']);
+    isFirst.value = false;
+    const end = await browser.logIn(button);
+    expect([end.status, end.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect((await browser.take({ code: dataOf(end).code, verifier })).status).toBe(204);
+  });
+
+  test('has an address that works for ten minutes', async ({ open }) => {
+    const { browser, world, clock } = await open();
     const { url } = dataOf(await browser.load());
-    const begun = await browser.tabs.visit(world.url + url, { headers: WINDOW });
-    const end = await browser.logIn({ url });
-    for (const page of [begun, end]) expect(page.headers.get('cross-origin-opener-policy')).toBeNull();
+    const statusOf = async () => (await browser.tabs.visit(world.url + url, { headers: WINDOW })).status;
+    clock.now += 599_000;
+    expect(await statusOf()).toBe(302);
+    clock.now += 1_000;
+    expect(await statusOf()).toBe(403);
   });
 
   test("counts no rounds of the user's tabs", async ({ open }) => {
@@ -619,7 +653,7 @@ describe('scopes that are refused in a popup', threats(83), () => {
     await handOver(framed, '/board');
     const { end, result } = await handOver(framed, '/deep?x=1', choice);
     expect([end.status, result.code === undefined]).toEqual(how === 'declined' ? [403, true] : [200, false]);
-    const again = `/deep?x=1&refused=${result.refused}`;
+    const again = `/deep?x=1&${REFUSED_PARAMETER}=${result.refused}`;
     expect(await refusal(framed, again)).toEqual(REFUSED);
     expect(await refusal(framed, again)).toEqual(REFUSED);
     expect((await browser.load('/board')).status).toBe(200);
@@ -646,7 +680,7 @@ describe('scopes that are refused in a popup', threats(83), () => {
   }) => {
     const framed = await open(project);
     const { result } = await handOver(framed, '/deep', { scope: ['project'] });
-    expect(await refusal(framed, `/deep?refused=${result.refused}`)).toEqual(REFUSED);
+    expect(await refusal(framed, `/deep?${REFUSED_PARAMETER}=${result.refused}`)).toEqual(REFUSED);
     const stranger = new FramedBrowser(framed.world);
     const declined = await stranger.logIn(dataOf(await stranger.load('/deep')), { decline: true });
     expect([declined.status, declined.text]).toEqual([401, 'Unauthorized']);
@@ -657,12 +691,12 @@ describe('scopes that are refused in a popup', threats(83), () => {
     await handOver(framed, '/board');
     const { result } = await handOver(framed, '/deep', { decline: true });
     for (const text of ['', 'tm', `${result.refused}x`, result.refused.slice(1)])
-      expect((await framed.browser.load(`/deep?refused=${text}`)).text).toContain('<button');
+      expect((await framed.browser.load(`/deep?${REFUSED_PARAMETER}=${text}`)).text).toContain('<button');
     const other = await open(project);
     await handOver(other, '/board');
-    expect((await other.browser.load(`/deep?refused=${result.refused}`)).text).toContain('<button');
+    expect((await other.browser.load(`/deep?${REFUSED_PARAMETER}=${result.refused}`)).text).toContain('<button');
     const stranger = new FramedBrowser(framed.world);
-    expect((await stranger.load(`/deep?refused=${result.refused}`)).text).toContain('<button');
+    expect((await stranger.load(`/deep?${REFUSED_PARAMETER}=${result.refused}`)).text).toContain('<button');
   });
 });
 

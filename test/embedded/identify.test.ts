@@ -3,7 +3,7 @@ import { jwtVerify, SignJWT } from 'jose';
 import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { test as base } from '../support/fixture.js';
-import { dataOf, FETCH, FRAME, FramedBrowser, inFrame, WINDOW } from '../support/framed.js';
+import { dataOf, FETCH, FRAME, FramedBrowser, inFrame, REFUSED_PARAMETER, WINDOW } from '../support/framed.js';
 import { threats } from '../support/threats.js';
 import type { Req, World } from '../support/world.js';
 
@@ -210,7 +210,7 @@ test('scopes that are refused in the popup end in a 403 of the frame', threats(8
   expect((await press('/board')).refused).toBeUndefined();
   for (const choice of [{ scope: ['project'] }, { decline: true }]) {
     const { refused } = await press('/deep', choice);
-    const page = await browser.load(`/deep?jwtToken=${token}&refused=${refused}`);
+    const page = await browser.load(`/deep?jwtToken=${token}&${REFUSED_PARAMETER}=${refused}`);
     expect([page.status, page.json().code]).toEqual([403, 'ERR_INSUFFICIENT_SCOPE']);
     expect((await browser.load(`/board?jwtToken=${token}`)).status).toBe(200);
   }

@@ -1,9 +1,10 @@
 import { createCipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
-import type { SessionOptions } from 'express-session';
+import type { ServerResponse } from 'node:http';
+import type { Session, SessionOptions } from 'express-session';
 import { type EmbeddedOptions, embedded, requireAuthorization } from 'passport-oauth-app';
 import type { Choice } from 'passport-oauth-app/emulator';
 import { Browser, type Page } from './browser.js';
-import { type Handler, sendJson, type World, type WorldOptions } from './world.js';
+import { type Handler, type Req, sendJson, type World, type WorldOptions } from './world.js';
 
 /** The sessions that an application may have, by how their cookies do in a frame of another site. */
 export const COOKIES = {
@@ -46,6 +47,7 @@ export function inFrame(
         ...(typeof options === 'function' ? options(world) : options),
       }) as Handler;
       app.use(frame);
+      given.beforeClient?.(app, world);
     },
     routes: (app, world) => {
       const guard = requireAuthorization({ login: '/login', frame, ...authorization } as object) as Handler;
@@ -58,6 +60,21 @@ export function inFrame(
     },
   };
 }
+
+/** What an application answers after a login. */
+export type Answer = (req: Req & { session: Session }, res: ServerResponse) => unknown;
+
+/** The option `callback` of an application that goes on by itself after the login. */
+export const answering =
+  (answer: Answer): NonNullable<WorldOptions['callback']> =>
+  ({ passport }) =>
+  (req, res, next) =>
+    passport.authenticate('oauth-app')(req, res, (error?: unknown) =>
+      error ? next(error) : answer(req as Parameters<Answer>[0], res),
+    );
+
+/** The parameter of the frame's address with the scopes that its user has refused. */
+export const REFUSED_PARAMETER = 'oauth-app.refused';
 
 /** What a browser says of a page in a frame of another site. */
 export const FRAME = {
