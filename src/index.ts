@@ -32,7 +32,6 @@ export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } f
 export { type ForwardOptions, forward } from './forward/forward.js';
 export type { GrantSummary } from './grants/grant-summary.js';
 export type { HttpHeaders } from './http/message.js';
-export type { KeepAliveOptions, KeepAliveResult } from './jobs/keep-alive.js';
 export type {
   Profile,
   Verify,
@@ -50,7 +49,14 @@ export { type RequireAuthorizationOptions, requireAuthorization } from './middle
 export type { Claims, TokenResponseFields } from './oauth/claims.js';
 export type { ImportedTokens } from './oauth/imported-tokens.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
-export type { AuthorizationParams, GrantIdReader, IncomingRequest, StrategyOptions } from './options.js';
+export type {
+  AuthorizationParams,
+  GrantIdReader,
+  IncomingRequest,
+  KeepAliveOptions,
+  KeepAliveResult,
+  StrategyOptions,
+} from './options.js';
 export {
   type SessionStoreLike,
   type SessionTokenStoreOptions,

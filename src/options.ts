@@ -345,3 +345,25 @@ const ADDRESSES = [
 export function checkVerify(verify: unknown): void {
   if (verify !== undefined) check.fn('verify', verify);
 }
+
+/** Options of `strategy.keepAlive`. */
+export interface KeepAliveOptions {
+  /** Age from which on tokens are refreshed, in seconds since the service issued them, 0 to ten years. */
+  readonly olderThan: number;
+  /** Most refreshes that begin within a second, 0.01 to 1,000. Default: 10. */
+  readonly rate?: number | undefined;
+  /** Ends it: it then rejects with the signal's reason. Refreshes that run go on to their end. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What became of the grants: their numbers. */
+export interface KeepAliveResult {
+  /** Grants that were there and had not ended. */
+  readonly seen: number;
+  /** Grants that this process has refreshed. Those that another one has refreshed meanwhile are not among them. */
+  readonly refreshed: number;
+  /** Grants whose refresh token the service has refused: their users have to log in again. */
+  readonly ended: number;
+  /** Grants whose refresh failed. They are kept; the next run tries them again. */
+  readonly failed: number;
+}

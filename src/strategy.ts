@@ -5,12 +5,18 @@ import { boolean, readOptions, result, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId, newGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
-import type { KeepAliveOptions, KeepAliveResult } from './jobs/keep-alive.js';
 import { type AuthenticateOptions, authenticate } from './login/authenticate.js';
 import type { PassportActions } from './login/passport-actions.js';
 import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
 import type { ImportedTokens } from './oauth/imported-tokens.js';
-import { checkVerify, resolveOptions, type Settings, type StrategyOptions } from './options.js';
+import {
+  checkVerify,
+  type KeepAliveOptions,
+  type KeepAliveResult,
+  resolveOptions,
+  type Settings,
+  type StrategyOptions,
+} from './options.js';
 import { Runtime } from './runtime.js';
 
 /** The base class, without the types of Express that its own declarations bring along. */

@@ -46,6 +46,20 @@ export const LIST_CHECKS: readonly Check[] = [
     },
   },
   {
+    name: 'list of a prefix yields the ids that begin with it, and no other',
+    needs: 'list',
+    run: async ({ store, newId, note }) => {
+      const id = newId();
+      const prefix = `${id}+a*%25_`;
+      const ids = [prefix, `${prefix}+`, `${prefix}~~`].map(note);
+      const others = [id, `${id}+a`, `${id}+A*%25_`, `${id}+ab%25_`, `${id}+a*25_`, `${id}+a*%25~`].map(note);
+      await Promise.all([...ids, ...others].map((each) => store.set(each, sampleGrant(1))));
+      const found: string[] = [];
+      for await (const each of store.list?.(prefix) ?? []) found.push(each);
+      assert.deepEqual([...new Set(found)].sort(), ids.sort());
+    },
+  },
+  {
     name: 'list yields neither marks of used logins nor locks that are held',
     needs: 'list',
     run: async ({ store, newId, note }) => {

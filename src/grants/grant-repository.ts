@@ -346,7 +346,7 @@ export class GrantRepository {
         'tokenStore: expected a store with the method list, such as redisTokenStore(…) or postgresTokenStore(…): this one cannot list its grants',
         { option: 'tokenStore', code: 'ERR_NO_LIST' },
       );
-    const ids = store.list()[Symbol.asyncIterator]();
+    const ids = store.list(this.#idPrefix)[Symbol.asyncIterator]();
     try {
       for (;;) {
         signal?.throwIfAborted();

@@ -1,31 +1,10 @@
 import { number, readOptions, withDefault } from '../checks.js';
 import { hasEnded } from '../grants/grant-summary.js';
+import type { KeepAliveResult } from '../options.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { Refresher } from '../refresh/refresher.js';
 import { abortable, pause } from '../waiting.js';
 import { abortSignal } from './grant-list.js';
-
-/** Options of `strategy.keepAlive`. */
-export interface KeepAliveOptions {
-  /** Age from which on tokens are refreshed, in seconds since the service issued them, 0 to ten years. */
-  readonly olderThan: number;
-  /** Most refreshes that begin within a second, 0.01 to 1,000. Default: 10. */
-  readonly rate?: number | undefined;
-  /** Ends it: it then rejects with the signal's reason. Refreshes that run go on to their end. */
-  readonly signal?: AbortSignal | undefined;
-}
-
-/** What became of the grants: their numbers. */
-export interface KeepAliveResult {
-  /** Grants that were there and had not ended. */
-  readonly seen: number;
-  /** Grants that this process has refreshed. Those that another one has refreshed meanwhile are not among them. */
-  readonly refreshed: number;
-  /** Grants whose refresh token the service has refused: their users have to log in again. */
-  readonly ended: number;
-  /** Grants whose refresh failed. They are kept; the next run tries them again. */
-  readonly failed: number;
-}
 
 const MAX_AGE_SECONDS = 10 * 365 * 24 * 60 * 60;
 

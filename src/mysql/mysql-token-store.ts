@@ -120,7 +120,7 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
           OR expires_at > DATE_ADD(UTC_TIMESTAMP(3), INTERVAL 2 * version * 1000 MICROSECOND))`,
       findLease: `SELECT 1 FROM ${table} WHERE id = ? AND record = ? AND expires_at > UTC_TIMESTAMP(3)`,
       release: `DELETE FROM ${table} WHERE id = ? AND record = ?`,
-      list: `SELECT id FROM ${table} WHERE id > ? AND id NOT LIKE 'lock %' AND id NOT LIKE 'login:%' AND id NOT LIKE 'limit:%' AND id NOT LIKE 'frame:%'
+      list: `SELECT id FROM ${table} WHERE id >= ? AND id < ? AND id NOT LIKE 'lock %' AND id NOT LIKE 'login:%' AND id NOT LIKE 'limit:%' AND id NOT LIKE 'frame:%'
         AND expires_at > UTC_TIMESTAMP(3) ORDER BY id LIMIT ${PAGE_ROWS}`,
       sweep: `DELETE FROM ${table} WHERE expires_at < UTC_TIMESTAMP(3) LIMIT ${SWEEP_ROWS}`,
     },

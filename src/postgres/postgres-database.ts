@@ -60,8 +60,8 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
       release: `DELETE FROM ${table} WHERE id = $1 AND record = $2`,
       sweep: `DELETE FROM ${table} WHERE id IN
         (SELECT id FROM ${table} WHERE expires_at < now() LIMIT ${SWEEP_ROWS} FOR UPDATE SKIP LOCKED) RETURNING 1`,
-      list: `SELECT id FROM ${table} WHERE id > $1 AND id NOT LIKE 'lock %' AND ${isGrant}
-        AND expires_at > now() ORDER BY id LIMIT ${PAGE_ROWS}`,
+      list: `SELECT id FROM ${table} WHERE id >= $1 COLLATE "C" AND id < $2 COLLATE "C" AND id NOT LIKE 'lock %' AND ${isGrant}
+        AND expires_at > now() ORDER BY id COLLATE "C" LIMIT ${PAGE_ROWS}`,
     },
     run: async (statement, values) => {
       await checkSettings();
@@ -97,7 +97,7 @@ export function channelOf(name: readonly string[]): string {
 export function createTable(name: readonly string[]): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${quoted(name)} (
-  id text PRIMARY KEY,
+  id text COLLATE "C" PRIMARY KEY,
   version bigint NOT NULL,
   record text NOT NULL,
   expires_at timestamptz NOT NULL

@@ -158,10 +158,10 @@ function lockKey(id: string): string {
   return `lock ${id}`;
 }
 
-/** Yields the ids of all grants: those of one primary after the other, page by page (SCAN). */
-export async function* grantIdsIn(connection: RedisConnection, prefix: string): AsyncGenerator<string> {
+/** Yields the ids of grants that begin with a text: those of one primary after the other, page by page (SCAN). */
+export async function* grantIdsIn(connection: RedisConnection, prefix: string, ofIds = ''): AsyncGenerator<string> {
   const start = connection.keyPrefix + prefix;
-  const pattern = `${start.replaceAll(/[\\*?[\]]/g, '\\$&')}*`;
+  const pattern = `${(start + ofIds).replaceAll(/[\\*?[\]]/g, '\\$&')}*`;
   for (const send of await answered(connection, 'list', () => connection.primaries())) {
     let cursor = '0';
     do {

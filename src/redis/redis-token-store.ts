@@ -63,7 +63,7 @@ export function redisTokenStore(
   const channel = `${settings.prefix}changed`;
   return {
     ...redisRecords(connection, { ...settings, channel }),
-    list: () => grantIdsIn(connection, settings.prefix),
+    list: (prefix) => grantIdsIn(connection, settings.prefix, prefix),
     ...(connection.listen && { watch: watchOver(connection.listen(channel)) }),
   };
 }

@@ -44,7 +44,7 @@ export interface SqlDatabase {
     readonly release: string;
     /** Deletes up to {@link SWEEP_ROWS} of the rows that have expired: []. */
     readonly sweep: string;
-    /** Selects `id` of the next {@link PAGE_ROWS} rows after an id, in the order of ids: grants that have not expired: [id]. */
+    /** Selects `id` of the first {@link PAGE_ROWS} rows in a range of ids, by their bytes: grants that have not expired: [from, to]. */
     readonly list: string;
   };
   /** Runs one statement. The first one also throws where the settings of the connections would let nothing be saved. */
@@ -167,12 +167,13 @@ export function sqlTokenStore(
       return (await add()).changed > 0;
     },
     lock: leaseLock(leases, leaseMs),
-    list: async function* () {
-      for (let last: string | undefined = ''; last !== undefined; ) {
-        const { rows }: SqlResult = await run('list', statements.list, [last]);
+    list: async function* (prefix = '') {
+      // Ids are printable ASCII without white space: a space is below each of their characters, DEL above.
+      for (let from: string | undefined = prefix; from !== undefined; ) {
+        const { rows }: SqlResult = await run('list', statements.list, [from, `${prefix}\x7f`]);
         const ids: readonly string[] = rows.map((row) => String(Reflect.get(Object(row), 'id')));
         yield* ids;
-        last = ids.length < PAGE_ROWS ? undefined : ids.at(-1);
+        from = ids.length < PAGE_ROWS ? undefined : `${ids.at(-1)} `;
       }
     },
   };

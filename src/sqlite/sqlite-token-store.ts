@@ -94,7 +94,7 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
         WHERE id = ? AND (expires_at <= ${now} OR expires_at > ${now} + 2 * version)`,
       findLease: `SELECT 1 FROM ${table} WHERE id = ? AND record = ? AND expires_at > ${now}`,
       release: `DELETE FROM ${table} WHERE id = ? AND record = ?`,
-      list: `SELECT id FROM ${table} WHERE id > ? AND id NOT GLOB 'lock *' AND id NOT GLOB 'login:*' AND id NOT GLOB 'limit:*' AND id NOT GLOB 'frame:*'
+      list: `SELECT id FROM ${table} WHERE id >= ? AND id < ? AND id NOT GLOB 'lock *' AND id NOT GLOB 'login:*' AND id NOT GLOB 'limit:*' AND id NOT GLOB 'frame:*'
         AND expires_at > ${now} ORDER BY id LIMIT ${PAGE_ROWS}`,
       sweep: `DELETE FROM ${table} WHERE rowid IN
         (SELECT rowid FROM ${table} WHERE expires_at < ${now} LIMIT ${SWEEP_ROWS})`,

@@ -93,13 +93,13 @@ export interface TokenStore {
    */
   lock?<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T>;
   /**
-   * Yields the ids of all grants, in any order. Ids that begin with `login:`, `limit:` or `frame:`, and locks, are no grants.
+   * Yields the ids of all grants, or of those whose ids begin with `prefix`, in any order. Ids that begin with `login:`, `limit:` or `frame:`, and locks, are no grants.
    *
    * Reads page by page: neither this process nor the store holds the whole list, and other calls are answered meanwhile. A
    * grant that is there from the beginning to the end is yielded, if the storage is reorganized meanwhile perhaps twice. One
    * that is created or deleted meanwhile may be yielded or not. The iteration rejects if the store fails.
    */
-  list?(): AsyncIterable<string>;
+  list?(prefix?: string): AsyncIterable<string>;
   /**
    * Calls `changed` for each grant that another process deletes, sets, adds or ends (an `update` that keeps the version),
    * soon after it did. Returns a function that stops this, and closes what it has opened.
@@ -214,8 +214,8 @@ export function memoryTokenStore(): Required<TokenStore> {
       return true;
     },
     lock: (id, work) => locks.run(id, work),
-    list: async function* () {
-      for (const id of grants.keys()) if (!isMark(id)) yield id;
+    list: async function* (prefix = '') {
+      for (const id of grants.keys()) if (id.startsWith(prefix) && !isMark(id)) yield id;
     },
     watch: (changed) => {
       const watcher: typeof changed = (...change) => changed(...change);

@@ -174,9 +174,9 @@ function listing(start: string): () => TokenStore {
     const ids: string[] = [];
     return {
       set: (id, grant) => set(id, grant).finally(() => id.startsWith(start) && ids.push(id)),
-      list: async function* () {
-        yield* list();
-        yield* ids;
+      list: async function* (prefix) {
+        yield* list(prefix);
+        yield* ids.filter((id) => id.startsWith(prefix ?? ''));
       },
     };
   });
@@ -326,8 +326,8 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
   },
   'lists no grant whose access token has expired': {
     create: broken(({ get, list }) => ({
-      list: async function* () {
-        for await (const id of list()) if (!hasExpired(await get(id))) yield id;
+      list: async function* (prefix) {
+        for await (const id of list(prefix)) if (!hasExpired(await get(id))) yield id;
       },
     })),
     caughtBy: ['list yields a grant whose access token has expired'],
@@ -362,6 +362,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       'ids that look alike have grants of their own',
       'an id may hold all printable ASCII characters, and 1,024 of them',
       'list yields the ids of grants that are stored, and of no grant that was deleted',
+      'list of a prefix yields the ids that begin with it, and no other',
     ],
   },
   'refuses long ids': {
@@ -571,8 +572,8 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       const ids = new Set<string>();
       return {
         set: (id, grant) => set(id, grant).finally(() => !/^(?:login|limit):/.test(id) && ids.add(id)),
-        list: async function* () {
-          yield* ids;
+        list: async function* (prefix = '') {
+          yield* [...ids].filter((id) => id.startsWith(prefix));
         },
       };
     }),
@@ -580,12 +581,21 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
   },
   'lists the first page alone': {
     create: broken(({ list }) => ({
-      list: async function* () {
+      list: async function* (prefix) {
         let count = 0;
-        for await (const id of list()) if (count++ < 500) yield id;
+        for await (const id of list(prefix)) if (count++ < 500) yield id;
       },
     })),
     caughtBy: ['list yields every one of many grants'],
+  },
+  'lists what a pattern of its database matches': {
+    create: broken(({ list }) => ({
+      list: async function* (prefix = '') {
+        const pattern = new RegExp(`^${prefix.replace(/[+]/g, '[+]').replace(/[*%]/g, '.*').replace(/_/g, '.')}`);
+        for await (const id of list()) if (pattern.test(id)) yield id;
+      },
+    })),
+    caughtBy: ['list of a prefix yields the ids that begin with it, and no other'],
   },
   'lists marks of used logins': {
     create: listing('login:'),

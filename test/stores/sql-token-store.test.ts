@@ -92,7 +92,7 @@ class Table {
           .filter(({ id }) => this.rows.delete(id)).length;
       case 'list':
         return [...this.rows.values()]
-          .filter(({ id, endsAt }) => id > String(first) && endsAt > this.now)
+          .filter(({ id, endsAt }) => id >= String(first) && id < String(second) && endsAt > this.now)
           .sort((one, other) => (one.id < other.id ? -1 : 1))
           .slice(0, PAGE_ROWS);
       default:
@@ -256,8 +256,8 @@ describe('the list', () => {
     const ids = Array.from({ length: count }, (_, index) => `grant${String(index).padStart(5, '0')}`);
     for (const id of ids) table.rows.set(id, { id, version: 1, record: '', endsAt: 1 });
     expect(await listed()).toEqual(ids);
-    const ends = Array.from({ length: pages }, (_, page) => (page === 0 ? '' : ids[page * 1_000 - 1]));
-    expect(table.ran).toEqual(ends.map((last) => ['list', last]));
+    const starts = Array.from({ length: pages }, (_, page) => (page === 0 ? '' : `${ids[page * 1_000 - 1]} `));
+    expect(table.ran).toEqual(starts.map((from) => ['list', from, '\x7f']));
   });
 
   test('takes ids that come as bytes', async () => {

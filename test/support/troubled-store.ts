@@ -50,9 +50,9 @@ export class TroubledStore implements ListedTokenStore {
     }
   }
 
-  async *list(): AsyncGenerator<string> {
+  async *list(prefix?: string): AsyncGenerator<string> {
     await this.#enter('list', '');
-    yield* this.inner.list();
+    yield* this.inner.list(prefix);
   }
 
   /** From now on these methods fail, or all of them. */
