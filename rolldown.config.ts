@@ -12,6 +12,7 @@ export const entryPoints: Readonly<Record<string, string>> = {
   mysql: 'src/mysql/mysql-token-store.ts',
   sqlite: 'src/sqlite/sqlite-token-store.ts',
   'lease-lock': 'src/lease-lock.ts',
+  tenants: 'src/tenants/index.ts',
   conformance: 'src/conformance/index.ts',
   emulator: 'src/emulator/index.ts',
   'emulator/vitest': 'src/emulator/vitest.ts',

@@ -1,3 +1,5 @@
+import { publicName } from './strategy-name.js';
+
 /** Details of an error, beside its message. */
 export interface ErrorDetails {
   /** Stable identifier that starts with `ERR_`. */
@@ -182,6 +184,10 @@ export function cloneError(error: unknown): unknown {
  */
 export function ofStrategy<E>(error: E, strategy: string | undefined): E {
   if (error instanceof OAuthAppError && error.strategy === undefined && strategy !== undefined)
-    Object.defineProperty(error, 'strategy', { value: strategy, enumerable: true, configurable: true });
+    Object.defineProperty(error, 'strategy', {
+      value: publicName(strategy).strategy,
+      enumerable: true,
+      configurable: true,
+    });
   return error;
 }

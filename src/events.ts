@@ -3,6 +3,8 @@ import { channel } from 'node:diagnostics_channel';
 /** A login has ended. Channel `passport-oauth-app:login`. */
 export interface LoginEvent {
   readonly strategy: string;
+  /** The tenant, of a strategy that stands in for many. */
+  readonly tenant?: string;
   readonly outcome: 'success' | 'declined' | 'refused' | 'error';
   /** Id of the new grant, if the login succeeded. */
   readonly grantId?: string;
@@ -17,6 +19,8 @@ export interface LoginEvent {
 /** A refresh has ended, or the store has saved a refreshed grant later. Channel `passport-oauth-app:refresh`. */
 export interface RefreshEvent {
   readonly strategy: string;
+  /** The tenant, of a strategy that stands in for many. */
+  readonly tenant?: string;
   readonly grantId: string;
   /**
    * `adopted`: another process had refreshed already. `unsaved`: refreshed, but the store could not save it yet.
@@ -42,6 +46,8 @@ export interface RefreshEvent {
 /** A grant has ended, or its record cannot be read. Channel `passport-oauth-app:grant-lost`. */
 export interface GrantLostEvent {
   readonly strategy: string;
+  /** The tenant, of a strategy that stands in for many. */
+  readonly tenant?: string;
   readonly grantId: string;
   /**
    * `refused`: the service has refused the refresh token, or the API an access token that nothing can replace. `expired`: the
@@ -54,6 +60,8 @@ export interface GrantLostEvent {
 /** What happened to a grant outside of refreshes. Channel `passport-oauth-app:grant`. */
 export interface GrantEvent {
   readonly strategy: string;
+  /** The tenant, of a strategy that stands in for many. */
+  readonly tenant?: string;
   readonly grantId: string;
   /**
    * `stored`: by a login. `imported`: by `importGrant`. `deleted`: by a logout, by `deleteGrant`, or because another login
@@ -65,6 +73,8 @@ export interface GrantEvent {
 /** One try of an API call ended: a request that was sent, or a call that failed before any. Channel `passport-oauth-app:api`. */
 export interface ApiEvent {
   readonly strategy: string;
+  /** The tenant, of a strategy that stands in for many. */
+  readonly tenant?: string;
   readonly grantId: string | undefined;
   readonly method: string;
   /** The path below `/api/v2`, without the query. */

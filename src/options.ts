@@ -5,6 +5,7 @@ import { type RequestHeaders, strategyHeaders } from './api/request-headers.js';
 import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
 import type { GrantRepositoryOptions } from './grants/grant-repository.js';
+import type { HttpClient } from './http/http-client.js';
 import {
   apiPathBelow,
   authorizationAddress,
@@ -20,6 +21,7 @@ import type { GrantedScopes } from './oauth/scope.js';
 import type { ApplicationGrant, TokenParams } from './oauth/token-endpoint.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
+import { nameOfTenant } from './strategy-name.js';
 import { MAX_TIMER_MS } from './waiting.js';
 
 /** A request in a handler of Express 4, Express 5 or Connect. */
@@ -170,6 +172,18 @@ export interface StrategyOptions<UserProfile extends object = object> {
 /** One secret or several. The first encrypts; all decrypt. */
 type Secrets = readonly [Secret, ...Secret[]];
 
+/** Key of what makes a strategy one of many, each for a tenant. Not for applications: `tenants()` sets it. */
+export const TENANT: unique symbol = Symbol('tenant');
+
+/** What makes a strategy one of many. */
+export interface TenantSettings {
+  readonly tenant: string;
+  /** Shared by all: for the API, and for the authorization servers. */
+  readonly http: readonly [api: HttpClient, authorization: HttpClient];
+  /** Copies to the session of a login what the former session had of other tenants. */
+  readonly carryOver: (former: object, next: object) => void;
+}
+
 /** The checked options with their defaults, in the units that the code uses. */
 export interface Settings {
   readonly authUrl: string;
@@ -211,6 +225,7 @@ export interface Settings {
   readonly timeoutMs: number;
   readonly dispatcher: Dispatcher | undefined;
   readonly clock: () => number;
+  readonly tenant: TenantSettings | undefined;
 }
 
 const DAY_S = 24 * 60 * 60;
@@ -232,7 +247,7 @@ interface Given {
 }
 
 /** How each option is read, and its default. An option that is not in this table is refused. */
-const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> & Given> = {
+const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache' | 'tenant'> & Given> = {
   authUrl: check.requiredOption(serviceAddress),
   baseUrl: check.requiredOption(serviceAddress),
   enterpriseBaseUrl: check.withDefault(undefined, enterpriseAddress),
@@ -303,8 +318,11 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache'> &
 export function resolveOptions(options: unknown): Settings {
   const { timeout, refresh, cache, ...others } = check.readOptions('new Strategy(options)', options, READERS);
   refuseToLeaveEmulator(Object(options), others);
+  const { [TENANT]: tenant }: { readonly [TENANT]?: TenantSettings } = Object(options);
   return Object.freeze({
     ...others,
+    name: tenant === undefined ? others.name : nameOfTenant(others.name, tenant.tenant),
+    tenant,
     timeoutMs: timeout,
     refresh: { leewayMs: refresh.leeway * 1000, aheadMs: refresh.ahead * 1000 },
     cache: cache && { max: cache.max, ttlMs: cache.ttl * 1000 },

@@ -24,6 +24,7 @@ import type { CallbackOutcome } from './login/finish-login.js';
 import { PendingLogins } from './login/pending-logins.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
+import { endpointUrl } from './oauth/addresses.js';
 import { type ImportedTokens, readImportedTokens } from './oauth/imported-tokens.js';
 import { RevocationEndpoint } from './oauth/revocation-endpoint.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
@@ -42,6 +43,7 @@ import { StepUps } from './step-up/step-ups.js';
 import { shortestLeaseMs } from './stores/held-lock.js';
 import { leaseMsOf } from './stores/lease-lock.js';
 import type { TokenStore } from './stores/token-store.js';
+import { publicName } from './strategy-name.js';
 
 /** Grants that are deleted at a time: a long list must not flood the token store. */
 const DELETIONS_AT_ONCE = 50;
@@ -78,11 +80,11 @@ export class Runtime implements LoginContext {
   constructor(settings: Settings, verify: AnyVerify | undefined) {
     const { authUrl, clientID, clientSecret, callbackURL, clock, name: strategyName } = settings;
     // Keeps strategies of one name for two services apart: in the token store, in cookies, in a session.
-    const service = shortHash(authUrl, clientID);
-    const http = new HttpClient(settings);
+    // That of a tenant may change both: its name is enough.
+    const service = settings.tenant === undefined ? shortHash(authUrl, clientID) : '';
     // Whatever fills the connections to the API, logins and refreshes have their own.
-    const authorizationHttp = new HttpClient(settings);
-    this.#http = [http, authorizationHttp];
+    const [http, authorizationHttp] = settings.tenant?.http ?? [new HttpClient(settings), new HttpClient(settings)];
+    this.#http = settings.tenant === undefined ? [http, authorizationHttp] : [];
     this.settings = settings;
     this.verify = verify;
     this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
@@ -110,6 +112,7 @@ export class Runtime implements LoginContext {
       clientSecret: clientSecret[0],
       userAgent: userAgentOf(settings.headers),
       http: authorizationHttp,
+      issuedBy: settings.tenant && issuersOf(settings),
     };
     this.endpoint = new TokenEndpoint(client);
     const { revocationPath } = settings;
@@ -142,7 +145,8 @@ export class Runtime implements LoginContext {
   async importGrant(grantId: string, tokens: ImportedTokens, replace: boolean): Promise<boolean> {
     const manager = this.managers.only();
     const tokenSet = readImportedTokens(tokens, this.settings.clock(), this.settings);
-    return (await manager.import(() => grantId, tokenSet, replace)) !== undefined;
+    const issuedBy = this.settings.tenant && issuersOf(this.settings);
+    return (await manager.import(() => grantId, { ...tokenSet, issuedBy }, replace)) !== undefined;
   }
 
   /**
@@ -178,6 +182,18 @@ export class Runtime implements LoginContext {
     await Promise.all([this.managers.close(), this.usedLogins.close(), this.api.limiter.close()]);
     await Promise.all(this.#http.map((http) => http.close()));
   }
+
+  /** Frees what other strategies of the tenant do not share. Clients that exist go on; resolves when no refresh or save runs. */
+  async retire(): Promise<void> {
+    this.#name.release();
+    await this.managers.retire();
+  }
+}
+
+/** Returns the origins of the authorization server. */
+function issuersOf({ authUrl, tokenPath, revocationPath = tokenPath }: Settings): string {
+  const origins = [authUrl, tokenPath, revocationPath].map((address) => endpointUrl(authUrl, address).origin);
+  return [...new Set(origins)].join(' ');
 }
 
 /** Shares the slots of accounts between processes by a guest that is loaded when it is first needed. */
@@ -207,6 +223,7 @@ function managerFactory(
   revocation: RevocationEndpoint | undefined,
 ): (store: TokenStore) => GrantManager {
   const { name: strategy, cache, refresh: window, clock, applicationGrant } = settings;
+  const named = publicName(strategy);
   const codec = new GrantCodec(settings.encryptionKeys);
   const shortestMs = shortestLeaseMs(endpoint.timeoutMs);
   return (store) => {
@@ -223,13 +240,13 @@ function managerFactory(
       window,
       clock,
       onRefresh: (grantId, event) => {
-        if (refreshChannel.hasSubscribers) refreshChannel.publish({ strategy, grantId, ...event });
+        if (refreshChannel.hasSubscribers) refreshChannel.publish({ ...named, grantId, ...event });
       },
       onLost: (grantId, reason) => {
-        if (grantLostChannel.hasSubscribers) grantLostChannel.publish({ strategy, grantId, reason });
+        if (grantLostChannel.hasSubscribers) grantLostChannel.publish({ ...named, grantId, reason });
       },
       onGrant: (grantId, action) => {
-        if (grantChannel.hasSubscribers) grantChannel.publish({ strategy, grantId, action });
+        if (grantChannel.hasSubscribers) grantChannel.publish({ ...named, grantId, action });
       },
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
       parametersOf: applicationGrant && ((id) => askForParameters(applicationGrant, id, settings.timeoutMs)),

@@ -2,6 +2,7 @@ import { OAuthAppError, ofStrategy, ServiceUnavailableError } from '../errors.js
 import { apiChannel } from '../events.js';
 import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
+import { publicName } from '../strategy-name.js';
 import { abortable } from '../waiting.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
 import { callError, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
@@ -243,7 +244,7 @@ export class ApiCall<A extends ResponseHead> {
       else reason = error instanceof Error && error.name === 'AbortError' ? 'ERR_ABORTED' : 'ERR_UNKNOWN';
     }
     apiChannel.publish({
-      strategy: this.#context.strategyName,
+      ...publicName(this.#context.strategyName),
       grantId: this.#source.grantId,
       method,
       path,

@@ -1,4 +1,5 @@
 import { NotAuthorizedError, ofStrategy } from '../errors.js';
+import { publicName } from '../strategy-name.js';
 import { ApiCall, type Finish } from './api-call.js';
 import type { ApiBase, ApiContext, Credential, CredentialSource } from './api-context.js';
 import { type ApiFetch, fetchFrom } from './api-fetch.js';
@@ -82,6 +83,11 @@ export class ApiClient {
   /** The grant's id, for `strategy.client(grantId)`; `undefined` without a grant. */
   get grantId(): string | undefined {
     return this.#source.grantId;
+  }
+
+  /** The tenant, of a strategy that stands in for many; `undefined` otherwise. */
+  get tenant(): string | undefined {
+    return publicName(this.#context.strategyName).tenant;
   }
 
   /**

@@ -12,6 +12,7 @@ import { readOptions } from '../checks.js';
 import { ConfigurationError, ForwardError, ofStrategy, ServiceUnavailableError } from '../errors.js';
 import { FetchedExchange } from '../http/streamed-exchange.js';
 import { clientProperty, type Handler } from '../middleware/api-client.js';
+import { type ManyStrategies, manyOf } from '../middleware/many-strategies.js';
 import { isOfOwnPage, pathOf, refuseFramework } from '../session/incoming-request.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { abortable } from '../waiting.js';
@@ -74,12 +75,14 @@ const openStreams = new WeakMap<ApiContext, OpenStreams>();
  * app.use('/api', requireAuthorization(), forward(strategy, { allow: ['GET /projects', '* /projects/*\/files/**'] }));
  * ```
  */
-export function forward(strategy: Strategy, options: ForwardOptions): Handler {
-  const { api, settings } = runtimeOf(strategy);
+export function forward(strategy: Strategy | ManyStrategies, options: ForwardOptions): Handler {
   const { allow, property } = readOptions('forward(strategy, options)', options, {
     allow: AllowList.read,
     property: clientProperty,
   });
+  const many = manyOf(strategy);
+  if (many) return many.each((one) => forward(one, options));
+  const { api, settings } = runtimeOf(strategy);
   const streams = openStreams.get(api) ?? new OpenStreams();
   openStreams.set(api, streams);
   return function forwardRequest(req, res, next) {

@@ -32,6 +32,8 @@ export interface Grant extends GrantFacts {
    * Sent to the service if it refuses `refreshToken`.
    */
   readonly previousRefreshToken?: string | undefined;
+  /** Origins of the authorization server that has issued it, of a tenant's strategy: no other one gets its tokens. */
+  readonly issuedBy?: string | undefined;
   /** Whole lifetime of the access token, in milliseconds. */
   readonly lifetimeMs: number;
   /** Random text of the login. All grants that refreshes derive from one login share it. */
@@ -92,6 +94,7 @@ export function newGrant(tokens: TokenSet, now: number): Grant {
     createdAt: now,
     refreshedAt: undefined,
     refreshTokenExpiresAt: endOf(tokens.refreshTokenLifetimeMs, now),
+    issuedBy: tokens.issuedBy,
     lineage: randomBytes(12).toString('base64url'),
     generation: 0,
     version: randomInt(1, VERSIONS),
@@ -129,6 +132,7 @@ export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Gra
     refreshedAt: now,
     refreshTokenExpiresAt:
       endOf(tokens.refreshTokenLifetimeMs, now) ?? (isSameRefreshToken ? grant.refreshTokenExpiresAt : undefined),
+    issuedBy: grant.issuedBy,
     lineage: grant.lineage,
     generation: grant.generation + 1,
     version: randomInt(1, VERSIONS),
@@ -162,7 +166,7 @@ export function withRefreshTokenOf(
 
 /** Returns the tombstone of a grant that the service has refused. */
 export function endedGrant(grant: Grant): EndedGrant {
-  const { accessToken, refreshToken, previousRefreshToken, lifetimeMs, retryAt, ...kept } = grant;
+  const { accessToken, refreshToken, previousRefreshToken, lifetimeMs, retryAt, issuedBy, ...kept } = grant;
   return { ended: true, ...kept };
 }
 
@@ -326,7 +330,7 @@ function contentKey(secret: Secret, context: string): Uint8Array {
 /** What a record may hold, before it is checked. */
 type Content = Partial<Omit<Grant, 'version'>> & { readonly id?: unknown; readonly ended?: unknown };
 
-const TEXTS = ['lineage', 'accessToken', 'refreshToken', 'previousRefreshToken', 'subject'] as const;
+const TEXTS = ['lineage', 'accessToken', 'refreshToken', 'previousRefreshToken', 'subject', 'issuedBy'] as const;
 const NUMBERS = [
   ...(['generation', 'expiresAt', 'lifetimeMs', 'retryAt'] as const),
   ...(['createdAt', 'refreshedAt', 'refreshTokenExpiresAt'] as const),
@@ -367,6 +371,7 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
       createdAt,
       refreshedAt,
       refreshTokenExpiresAt,
+      issuedBy: content.issuedBy,
       lineage,
       generation,
       retryAt: content.retryAt,

@@ -10,6 +10,8 @@ import { TransportError } from './transport-error.js';
 export interface HttpClientOptions {
   /** Used as it is and never closed. Default: an own keep-alive pool, created with the first request. */
   readonly dispatcher?: Dispatcher | undefined;
+  /** Finds the addresses of hosts for the own pool. Default: {@link lookupHost}. */
+  readonly lookup?: typeof lookupHost | undefined;
   /** Milliseconds that {@link HttpClient.close} waits for requests in flight. Default: 10,000. */
   readonly graceMs?: number | undefined;
 }
@@ -29,14 +31,16 @@ const CONNECT_TIMEOUT_MS = 10_000;
 export class HttpClient {
   readonly #deadlines = new Deadlines();
   readonly #graceMs: number;
+  readonly #lookup: typeof lookupHost;
   /** Where requests go; `undefined` before the first one creates the own pool, and once the client is closed. */
   #dispatcher: Dispatcher | undefined;
   #ownPool: Agent | undefined;
   #pool: Promise<Agent> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor({ dispatcher, graceMs = GRACE_MS }: HttpClientOptions = {}) {
+  constructor({ dispatcher, lookup = lookupHost, graceMs = GRACE_MS }: HttpClientOptions = {}) {
     this.#graceMs = graceMs;
+    this.#lookup = lookup;
     this.#dispatcher = dispatcher;
   }
 
@@ -60,7 +64,7 @@ export class HttpClient {
       if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher, this.#ownPool);
       else if (this.#closing !== undefined) reject(new TransportError('closed', false));
       else {
-        this.#pool ??= createPool();
+        this.#pool ??= createPool(this.#lookup);
         this.#pool.then((pool) => {
           if (this.#closing === undefined) this.#dispatcher = this.#ownPool = pool;
           exchange.start(pool, pool);
@@ -89,13 +93,13 @@ export class HttpClient {
   }
 }
 
-async function createPool(): Promise<Agent> {
+async function createPool(lookup: typeof lookupHost): Promise<Agent> {
   // Loaded with the first request, and by its own path: all of undici takes twice the time to load, and Bun replaces
   // the package, but not the file, by a stub without an Agent.
   const { default: AgentClass } = await import('undici/lib/dispatcher/agent.js');
   return new AgentClass({
     connections: CONNECTIONS_PER_ORIGIN,
-    connect: { lookup: lookupHost, timeout: CONNECT_TIMEOUT_MS },
+    connect: { lookup, timeout: CONNECT_TIMEOUT_MS },
     // Each request has its own limit: see deadlines.ts.
     headersTimeout: 0,
     bodyTimeout: 0,

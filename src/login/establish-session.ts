@@ -21,7 +21,7 @@ export interface EstablishSessionContext {
  * @throws TokenStoreError if the grant cannot be saved
  */
 export async function establishSession(
-  { settings, grants, clients, frames }: EstablishSessionContext,
+  { grants, clients, frames }: EstablishSessionContext,
   request: CallbackRequest,
   { tokens, verdict, returnTo }: FinishedLogin,
 ): Promise<GrantHandoff> {
@@ -31,7 +31,7 @@ export async function establishSession(
   const grantId = grants.newId(req, verdict.user);
   if (popup) frames.admit(popup, grantId);
   const { idIsInSession } = grants;
-  const handoff = new GrantHandoff(request, { key: settings.name, grantId, idIsInSession, scope: tokens.scope });
+  const handoff = new GrantHandoff(request, { ...grants.reference, grantId, scope: tokens.scope });
   const grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
   handoff.hookLogIn(returnTo);
   handoff.source = clients.switchTo(req, manager, grantId, grant);

@@ -1,5 +1,6 @@
 import { OAuthAppError } from '../errors.js';
 import { type LoginEvent, loginChannel } from '../events.js';
+import { publicName } from '../strategy-name.js';
 
 /** Reports how a login ended, once. */
 export class LoginReport {
@@ -17,7 +18,7 @@ export class LoginReport {
     this.#isPublished = true;
     const durationMs = performance.now() - this.#since;
     if (loginChannel.hasSubscribers)
-      loginChannel.publish({ strategy: this.#strategy, outcome, durationMs, ...details });
+      loginChannel.publish({ ...publicName(this.#strategy), outcome, durationMs, ...details });
   }
 
   /** Publishes that the login ended with an error. */

@@ -232,19 +232,26 @@ export class PendingLogins {
   }
 
   /** Returns true if this browser has begun the login that a state belongs to with another strategy. */
-  isOfAnother({ headers: { cookie = '' } }: IncomingMessage, state: string): boolean {
-    const own = this.#cookieName(state);
-    const end = own.slice(this.#token.length);
-    return Object.keys(parseCookie(cookie)).some(
-      (name) => name.endsWith(end) && name !== own && name !== HOST_PREFIX + own,
-    );
+  isOfAnother(req: IncomingMessage, state: string): boolean {
+    return tokensOfLogin(req, state).some((token) => token !== this.#token);
   }
 
   /** Returns the name of a login's cookie, without the prefix for https, which keeps sibling hosts from planting one. */
   #cookieName(state: string): string {
-    const id = hash('sha256', state, 'base64url').slice(0, 16);
-    return `${this.#token}.login.${id}`;
+    return `${this.#token}${cookieEnd(state)}`;
   }
+}
+
+/** Returns the end of the name of a login's cookie. */
+function cookieEnd(state: string): string {
+  return `.login.${hash('sha256', state, 'base64url').slice(0, 16)}`;
+}
+
+/** Returns the names of the strategies that this browser has begun a login with, as cookies have them. */
+export function tokensOfLogin({ headers: { cookie = '' } }: IncomingMessage, state: string): readonly string[] {
+  const end = cookieEnd(state);
+  const names = Object.keys(parseCookie(cookie)).filter((name) => name.endsWith(end));
+  return names.map((name) => name.slice(name.startsWith(HOST_PREFIX) ? HOST_PREFIX.length : 0, -end.length));
 }
 
 /** Returns name and value of the pending logins in a `Cookie` header, of any strategy, the oldest first. */

@@ -4,11 +4,14 @@ import { ConfigurationError } from '../errors.js';
 import type { Claims } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { userIdOf } from '../session/incoming-request.js';
+import { publicName } from '../strategy-name.js';
 
 /** The user who logged in, as described by the access token and `userProfile`. */
 export interface Profile {
   /** The strategy's name. */
   readonly provider: string;
+  /** The tenant, of a strategy that stands in for many. */
+  readonly tenant?: string | undefined;
   /**
    * The `sub` claim of the access token. Without one (opaque tokens have no claims) it is what `userProfile` returns as
    * `id`; if that returns none, the profile has no such property.
@@ -164,7 +167,8 @@ export function profileOf(provider: string, { subject, organizationDomain, claim
   // What the token does not say is no property, so that userProfile can give it. Claims without a domain say that there is no organization.
   const namesOrganization = organizationDomain !== undefined || Object.keys(claims).length > 0;
   return {
-    provider,
+    provider: publicName(provider).strategy,
+    ...(publicName(provider).tenant === undefined ? {} : { tenant: publicName(provider).tenant }),
     ...(subject === undefined ? {} : { id: subject }),
     ...(namesOrganization ? { organizationDomain } : {}),
     claims: withoutProto(claims),

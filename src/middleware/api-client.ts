@@ -1,10 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Optional, readOptions, withDefault, wrong } from '../checks.js';
 import { refuseFramework } from '../session/incoming-request.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
+import { type Handler, type ManyStrategies, manyOf } from './many-strategies.js';
 
-/** A handler that Express 4, Express 5 and Connect all accept. */
-export type Handler = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;
+export type { Handler };
 
 /** Options of {@link apiClient}. */
 export interface ApiClientOptions {
@@ -34,9 +33,11 @@ export function strategyNameFor(property: string): string | undefined {
  *
  * @throws ConfigurationError unless `strategy` is a Strategy of this package and `property` is a name; for an unknown option
  */
-export function apiClient(strategy: Strategy, options: ApiClientOptions = {}): Handler {
-  const { clients, settings } = runtimeOf(strategy);
+export function apiClient(strategy: Strategy | ManyStrategies, options: ApiClientOptions = {}): Handler {
   const { property } = readOptions('apiClient(strategy, options)', options, { property: clientProperty });
+  const many = manyOf(strategy);
+  if (many) return many.each((one) => apiClient(one, options), property);
+  const { clients, settings } = runtimeOf(strategy);
   const isShared = strategyNames.has(property) && strategyNames.get(property) !== settings.name;
   strategyNames.set(property, isShared ? undefined : settings.name);
   return function attachApiClient(req, res, next) {

@@ -5,7 +5,7 @@ import type { Runtime } from '../runtime.js';
 import { refuseFramework, settle, userOf } from '../session/incoming-request.js';
 import { passportRecordOf, polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../session/session.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
-import type { Handler } from './api-client.js';
+import { type Handler, type ManyStrategies, manyOf } from './many-strategies.js';
 
 /**
  * Creates middleware that deletes the request's grant, ends the Passport login, and calls the next handler. For a
@@ -15,11 +15,13 @@ import type { Handler } from './api-client.js';
  *
  * @throws ConfigurationError unless `strategy` is a Strategy of this package; for any option: it has none
  */
-export function logout(strategy: Strategy): Handler;
-export function logout(strategy: Strategy, options?: unknown): Handler {
-  const runtime = runtimeOf(strategy);
+export function logout(strategy: Strategy | ManyStrategies): Handler;
+export function logout(strategy: Strategy | ManyStrategies, options?: unknown): Handler {
   // `strategies.map(logout)` passes an index.
   if (typeof options === 'object') readOptions('logout(strategy)', options, {});
+  const many = manyOf(strategy);
+  if (many) return many.logout();
+  const runtime = runtimeOf(strategy);
   return function logOut(req, res, next) {
     if (refuseFramework(req, res, next, runtime.settings.name)) return;
     // Whoever logs out was logged in: no login was lost.
@@ -54,7 +56,8 @@ async function removeGrant({ settings, managers, grants, clients }: Runtime, req
   return true;
 }
 
-async function endPassportLogin(req: IncomingMessage): Promise<void> {
+/** Ends the Passport login of the request's session. @throws TokenStoreError if the store of the sessions fails */
+export async function endPassportLogin(req: IncomingMessage): Promise<void> {
   const logOut: unknown = Reflect.get(req, 'logOut');
   const session = sessionOf(req);
   if (!session) return;

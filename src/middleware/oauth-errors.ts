@@ -4,6 +4,7 @@ import { ApiError } from '../api/api-error.js';
 import { readOptions } from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
 import { isInFrame, isPageRequest } from '../session/incoming-request.js';
+import { publicName } from '../strategy-name.js';
 import { holdsToken, isCallback, isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */
@@ -68,7 +69,7 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
 /** Returns the request's client of a strategy, whatever its property. */
 function clientOf(req: IncomingMessage, strategyName: string | undefined): ApiClient | undefined {
   const clients = Object.values(req).filter((value) => value instanceof ApiClient);
-  return clients.find((client) => contextOf(client).strategyName === strategyName);
+  return clients.find((client) => publicName(contextOf(client).strategyName).strategy === strategyName);
 }
 
 /** Returns the message for whoever sent the request. Messages about answers of the service may quote them. */

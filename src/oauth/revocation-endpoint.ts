@@ -2,8 +2,10 @@ import { ServiceUnavailableError, TokenError, TokenResponseError } from '../erro
 import type { HttpClient } from '../http/http-client.js';
 import { retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
+import { endpointUrl } from './addresses.js';
 import { parseJsonObject } from './claims.js';
 import { ClientRequest, type ClientRequestOptions } from './client-request.js';
+import { isIssuer, tenantChanged } from './issuer.js';
 
 /** Options of a {@link RevocationEndpoint}. */
 export interface RevocationEndpointOptions extends ClientRequestOptions {
@@ -18,6 +20,8 @@ export interface RevocationEndpointOptions extends ClientRequestOptions {
 export interface RevocableTokens {
   readonly accessToken: string;
   readonly refreshToken: string | undefined;
+  /** See `Grant.issuedBy`. */
+  readonly issuedBy?: string | undefined;
 }
 
 /**
@@ -41,8 +45,9 @@ export class RevocationEndpoint {
    *   other answer
    * @see RFC 7009, 2.1 and 2.2
    */
-  async revoke({ accessToken, refreshToken }: RevocableTokens): Promise<void> {
-    const { http, clock } = this.#options;
+  async revoke({ accessToken, refreshToken, issuedBy }: RevocableTokens): Promise<void> {
+    const { http, clock, authUrl, revocationPath } = this.#options;
+    if (!isIssuer(issuedBy, endpointUrl(authUrl, revocationPath).origin)) throw tenantChanged();
     const hint = refreshToken === undefined ? 'access_token' : 'refresh_token';
     const request = this.#request.with({ token: refreshToken ?? accessToken, token_type_hint: hint });
     const { status, headers, body } = await http.send(request).catch((error: unknown) => {

@@ -5,6 +5,7 @@ import type { HttpClient } from '../http/http-client.js';
 import type { HttpRequest, HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { safeCause } from '../redaction.js';
+import { endpointUrl } from './addresses.js';
 import type { OrganizationDomainReader } from './claims.js';
 import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
 import { type EndsGrant, matchingCondition, type Refusal, shownBody, UNRECOGNIZED } from './refusal.js';
@@ -32,6 +33,8 @@ export interface TokenEndpointOptions extends ClientRequestOptions {
   readonly grantedScopes?: GrantedScopes | undefined;
   /** Seconds; see {@link readTokenResponse}. */
   readonly accessTokenLifetime?: number | undefined;
+  /** Stamped on tokens, of a tenant's strategy. */
+  readonly issuedBy?: string | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
@@ -103,6 +106,7 @@ const TWO_READINGS =
 export class TokenEndpoint {
   /** Time limit of one request, in milliseconds. */
   readonly timeoutMs: number;
+  readonly origin: string;
   readonly #options: TokenEndpointOptions;
   readonly #request: ClientRequest;
   readonly #queue: RequestQueue;
@@ -112,6 +116,7 @@ export class TokenEndpoint {
 
   constructor(options: TokenEndpointOptions) {
     this.timeoutMs = options.timeoutMs;
+    this.origin = endpointUrl(options.authUrl, options.tokenPath).origin;
     this.#options = options;
     this.#request = new ClientRequest(options, options.tokenPath);
     this.#queue = new RequestQueue(options.timeoutMs);
@@ -239,7 +244,8 @@ export class TokenEndpoint {
         advice: (error, status) => this.#advice(grantType, error, status),
       });
       this.#clientRefusal = undefined;
-      return tokens;
+      const { issuedBy } = this.#options;
+      return issuedBy === undefined ? tokens : { ...tokens, issuedBy };
     } catch (error) {
       this.#noteClient(error);
       throw error instanceof TransportError ? failure(error) : error;

@@ -30,6 +30,8 @@ export interface TokenSet {
   readonly organizationDomain: string | undefined;
   /** The response as received, for the application's `verify`. Holds the tokens. */
   readonly params: Readonly<Record<string, unknown>>;
+  /** Origins of the authorization server, of a tenant's strategy. */
+  readonly issuedBy?: string | undefined;
 }
 
 /** What {@link readTokenResponse} needs beside the response. */

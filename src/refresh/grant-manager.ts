@@ -15,6 +15,7 @@ import {
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
 import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
+import { isIssuer } from '../oauth/issuer.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
@@ -310,6 +311,13 @@ export class GrantManager {
     return this.#options.parametersOf !== undefined;
   }
 
+  /** Stops listening to other processes, for a strategy that another one replaces. Resolves when its refreshes and saves have ended. */
+  async retire(): Promise<void> {
+    this.#repository.stopWatching();
+    await this.#refresher.settled();
+    await this.access.drain();
+  }
+
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
     this.#repository.stopWatching();
@@ -354,8 +362,9 @@ export class GrantManager {
   }
 
   /** Returns true for a grant with a refresh token, and for one without that may be the application's. */
-  #mayBeRefreshed({ refreshToken }: Grant): boolean {
-    return refreshToken !== undefined || this.#options.parametersOf !== undefined;
+  #mayBeRefreshed({ refreshToken, issuedBy }: Grant): boolean {
+    const { endpoint, parametersOf } = this.#options;
+    return isIssuer(issuedBy, endpoint.origin) && (refreshToken !== undefined || parametersOf !== undefined);
   }
 
   /** Returns how fresh a grant is. A token that nothing can replace is used to its end. */

@@ -13,6 +13,7 @@ import {
   withRotatedRefreshToken,
 } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
+import { isIssuer, tenantChanged } from '../oauth/issuer.js';
 import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
@@ -124,7 +125,7 @@ export class LockedRefreshes {
 
   async #run(run: LockedRun, kept: Grant | undefined): Promise<Outcome> {
     const { id, seen, parameters, trigger } = run.refresh;
-    const { repository, backoff, clock, isUsable, signal } = this.#options;
+    const { repository, backoff, endpoint, clock, isUsable, signal } = this.#options;
     const isHeld = () => (run.lock.isLease ? repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS) : true);
     // At once: whoever has taken a lost lock since may have read the same pair.
     const [stored, held] = kept ? [kept, true] : await Promise.all([this.#newest(id), isHeld()]);
@@ -145,6 +146,7 @@ export class LockedRefreshes {
       const error = backoff.error(id, clock());
       if (error) throw error;
       signal.throwIfAborted();
+      if (!isIssuer(pair.issuedBy, endpoint.origin)) throw tenantChanged();
       if (!held || !run.lock.maySend) return { outcome: 'lock-lost' };
       const refreshed = await this.#exchange(run, pair);
       if (refreshed) return refreshed;

@@ -194,6 +194,11 @@ export class Refresher {
   async close(): Promise<void> {
     const closed = 'The strategy is closed: it refreshes no more grants. The grant is kept.';
     this.#closing.abort(new ServiceUnavailableError(closed));
+    await this.settled();
+  }
+
+  /** Resolves when the refreshes that run have ended, and their grants are saved, as far as possible. */
+  async settled(): Promise<void> {
     await Promise.allSettled([...this.#inFlight.values()].map(({ result }) => result));
     await this.#options.unsaved.saveAll();
   }

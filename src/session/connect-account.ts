@@ -58,7 +58,7 @@ export async function connectAccount(
   const grantId = grants.newId(req, userOf(req));
   await refuseOtherAccount(grants, settings.name, manager, req, tokens);
   const { idIsInSession } = grants;
-  const handoff = new GrantHandoff(request, { key: settings.name, grantId, idIsInSession, scope: tokens.scope });
+  const handoff = new GrantHandoff(request, { ...grants.reference, grantId, scope: tokens.scope });
   let grant: Grant | undefined;
   const store = async () => {
     grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);

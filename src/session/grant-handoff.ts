@@ -4,7 +4,7 @@ import { type Grant, isRandomGrantId } from '../grants/grant.js';
 import type { CallbackRequest } from '../login/callback-request.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
-import { type ANONYMOUS, connectionKey } from './grant-reference.js';
+import { type ANONYMOUS, connectionKey, type SessionReference } from './grant-reference.js';
 import { callOnce } from './incoming-request.js';
 import { safeReturnTo } from './return-cookie.js';
 import {
@@ -17,12 +17,8 @@ import {
 } from './session.js';
 
 /** Which grant is handed over, and how the session refers to it. */
-export interface HandedGrant {
-  /** Key of the reference in the session. */
-  readonly key: string;
+export interface HandedGrant extends SessionReference {
   readonly grantId: string;
-  /** False if the application finds the grant by an id of its own: the session then holds no reference. */
-  readonly idIsInSession: boolean;
   /** The scopes that the service has granted. */
   readonly scope: readonly string[] | undefined;
 }
@@ -74,7 +70,7 @@ export class GrantHandoff {
   async store(tokens: TokenSet, formerId: string | undefined): Promise<Grant> {
     const { manager, res } = this.#request;
     try {
-      const grant = await manager.put(this.grantId, tokens, this.#grant.idIsInSession, formerId);
+      const grant = await manager.put(this.grantId, tokens, this.#grant.isNewId, formerId);
       const sent = sentResponseError(res);
       if (sent) throw sent;
       return grant;
@@ -129,10 +125,11 @@ export class GrantHandoff {
   }
 
   #hookRegenerate(session: SessionLike): void {
+    const former = { ...session };
     hook(session, 'regenerate', () => {
       const next = sessionOf(this.#request.req);
       if (!next) return;
-      this.write(next);
+      this.write(next, true, former);
       // To turn the store's error into ours.
       hook(next, 'save');
     });
@@ -152,9 +149,11 @@ export class GrantHandoff {
    * id of its own, the session learns alone that its user has logged in with this strategy.
    *
    * @param owner Who the session of a connection belongs to.
+   * @param former The session before a login.
    */
-  write(session: SessionLike, owner: typeof ANONYMOUS | true = true): void {
-    const { key, grantId, idIsInSession } = this.#grant;
+  write(session: SessionLike, owner: typeof ANONYMOUS | true = true, former: SessionLike = session): void {
+    const { key, grantId, idIsInSession, carryOver } = this.#grant;
+    carryOver?.(former, session);
     const { isConnection } = this.#request.route;
     if (idIsInSession) session[key] = grantId;
     if (idIsInSession && isConnection) session[this.#connectionKey] = owner;
@@ -176,7 +175,7 @@ export class GrantHandoff {
     const former = this.#state.is === 'writing' ? this.#state.former[this.#grant.key] : undefined;
     this.#state = { is: 'saved' };
     this.#report();
-    if (!this.#grant.idIsInSession || former === this.grantId || !isRandomGrantId(former)) return;
+    if (!this.#grant.isNewId || former === this.grantId || !isRandomGrantId(former)) return;
     this.#request.manager.discard(former).catch(() => {});
   }
 
@@ -200,7 +199,7 @@ export class GrantHandoff {
 
   /** Removes the grant, unless its id is the application's own and leads back to it. */
   discard(): void {
-    if (this.#grant.idIsInSession) this.withdraw();
+    if (this.#grant.isNewId) this.withdraw();
   }
 
   /** Removes the grant, whatever its id. */

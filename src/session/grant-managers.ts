@@ -47,6 +47,11 @@ export class GrantManagers {
     await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
   }
 
+  /** See {@link GrantManager.retire}. */
+  async retire(): Promise<void> {
+    await Promise.all([...this.#byStore.values()].map((manager) => manager.retire()));
+  }
+
   #add(key: object, store: TokenStore): GrantManager {
     const manager = this.#createManager(store);
     this.#byStore.set(key, manager);

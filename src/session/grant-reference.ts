@@ -95,6 +95,20 @@ export interface RequestGrantsOptions {
   /** The option `grantId`. Without it, the session holds a random id. */
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
   readonly strategyName: StrategyName;
+  /** What makes the strategy one of many. */
+  readonly tenant?: { readonly carryOver: SessionReference['carryOver'] } | undefined;
+}
+
+/** How a session refers to a grant. */
+export interface SessionReference {
+  /** Key of the reference in the session. */
+  readonly key: string;
+  /** False if the application finds the grant by an id of its own: the session then holds no reference. */
+  readonly idIsInSession: boolean;
+  /** True if ids are random, so that no grant has had one before. */
+  readonly isNewId: boolean;
+  /** Copies to the session of a login what the former one had of other tenants. */
+  readonly carryOver: ((former: object, next: object) => void) | undefined;
 }
 
 /** Finds the grant that a request refers to: by the id in its session, or by the option `grantId`. */
@@ -103,13 +117,18 @@ export class RequestGrants {
   readonly #managers: GrantManagers;
   /** True if the session holds the grant's id; false if the option `grantId` makes it. */
   readonly idIsInSession: boolean;
+  readonly reference: SessionReference;
   /** Made once: each request reads it. */
   readonly #connectionKey: string;
   #sessionSeen = false;
 
   constructor(options: RequestGrantsOptions, managers: GrantManagers) {
     this.#options = options;
-    this.idIsInSession = options.grantId === undefined;
+    const { name: key, grantId, tenant } = options;
+    // The user of the request may be another tenant's: the session says who has logged in at this one.
+    this.idIsInSession = grantId === undefined || tenant !== undefined;
+    const { idIsInSession } = this;
+    this.reference = { key, idIsInSession, isNewId: grantId === undefined, carryOver: tenant?.carryOver };
     this.#connectionKey = connectionKey(options.name);
     this.#managers = managers;
   }
@@ -129,10 +148,10 @@ export class RequestGrants {
   idOf(req: IncomingMessage, session: SessionLike | undefined = sessionOf(req)): string | undefined {
     const { grantId, strategyName } = this.#options;
     if (session) this.#sessionSeen = true;
-    if (!grantId) {
+    if (this.idIsInSession || !grantId) {
       if (strategyName.mayBeShared) strategyName.warnIfShared(req);
       const reference = session?.[this.#options.name];
-      if (!session || !isRandomGrantId(reference)) return undefined;
+      if (!session || !this.#isReference(reference)) return undefined;
       return isRefusedUser(req, session) && !this.isAnonymous(session) ? undefined : reference;
     }
     const user = userOf(req);
@@ -149,7 +168,11 @@ export class RequestGrants {
   /** Returns the id that the session refers to, whoever is logged in. */
   referenceOf(req: IncomingMessage): string | undefined {
     const reference = this.idIsInSession ? sessionOf(req)?.[this.#options.name] : undefined;
-    return isRandomGrantId(reference) ? reference : undefined;
+    return this.#isReference(reference) ? reference : undefined;
+  }
+
+  #isReference(value: unknown): value is string {
+    return this.reference.isNewId ? isRandomGrantId(value) : typeof value === 'string' && value !== '';
   }
 
   /** Takes the reference out of the session. @returns the id, if there was one */

@@ -1,0 +1,136 @@
+import { ConfigurationError } from '../errors.js';
+import { GrantCodec } from '../grants/grant.js';
+import { GrantRepository } from '../grants/grant-repository.js';
+import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
+import type { Secret } from '../redaction.js';
+import { StoreAccess } from '../stores/store-access.js';
+import type { TokenStore } from '../stores/token-store.js';
+import { nameOfTenant, publicName } from '../strategy-name.js';
+import { abortable } from '../waiting.js';
+import type { TenantLogin } from './tenant-session.js';
+
+/** What is known of a grant at a tenant. */
+export interface TenantGrantSummary extends GrantSummary {
+  readonly tenant: string;
+}
+
+/** Options of {@link TenantGrants}. */
+export interface TenantGrantsOptions {
+  readonly name: string;
+  readonly store: TokenStore;
+  readonly encryptionKeys: readonly Secret[];
+  /** True if the option `applicationGrant` is set. */
+  readonly isAskedAgain: boolean;
+  readonly clock: () => number;
+}
+
+/** How many grants are read or deleted at once. */
+const AT_ONCE = 50;
+
+/** Time limits of one step of a list, and of a read, in milliseconds. */
+const LIST_MS = 30_000;
+const READ_MS = 5_000;
+
+/** The grants of all tenants in the token store, for work that needs no directory. */
+export class TenantGrants {
+  readonly #options: TenantGrantsOptions;
+  readonly #codec: GrantCodec;
+  readonly #access: StoreAccess;
+
+  constructor(options: TenantGrantsOptions) {
+    this.#options = options;
+    this.#codec = new GrantCodec(options.encryptionKeys);
+    this.#access = new StoreAccess(options.store, () => {}, options.clock);
+  }
+
+  /**
+   * Yields the ids of the grants of one tenant, or of all. Reads the rows of that tenant alone where the store lists by prefix.
+   *
+   * @throws ConfigurationError with the code `ERR_NO_LIST` if the store cannot list; TokenStoreError if it fails
+   */
+  async *ids(tenant: string | undefined, signal?: AbortSignal): AsyncGenerator<TenantLogin & { readonly id: string }> {
+    const { store, name } = this.#options;
+    if (!store.list)
+      throw new ConfigurationError(
+        'tokenStore: expected a store with the method list, such as redisTokenStore(…) or postgresTokenStore(…): this one cannot list its grants',
+        { option: 'tokenStore', code: 'ERR_NO_LIST' },
+      );
+    const prefix = tenant === undefined ? encodeURIComponent(nameOfTenant(name, '')) : storePrefix(name, tenant);
+    const listed: AsyncIterable<string> = Reflect.apply(store.list, store, [prefix]);
+    const ids = listed[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        signal?.throwIfAborted();
+        const { done, value: id } = await this.#access.use(() => ids.next(), 'list', LIST_MS);
+        if (done) return;
+        const login = id.startsWith(prefix) ? loginOf(id) : undefined;
+        if (login) yield { ...login, id };
+      }
+    } finally {
+      void ids.return?.()?.catch(() => undefined);
+    }
+  }
+
+  /** Yields what is known of each grant of one tenant, or of all. @throws like {@link ids} */
+  async *summaries(tenant: string | undefined, signal?: AbortSignal): AsyncGenerator<TenantGrantSummary> {
+    const { clock, isAskedAgain } = this.#options;
+    for await (const page of this.#pages(tenant, signal)) {
+      const reads = page.map(async ({ id, ...login }) => {
+        const record = await this.#access.use((store) => store.get(id), 'get', READ_MS);
+        const grant = record && (await this.#codec.decode(id, record));
+        return grant ? [{ ...summaryOf(login.grantId, grant, clock(), isAskedAgain), tenant: login.tenant }] : [];
+      });
+      yield* (await abortable(Promise.all(reads), signal)).flat();
+    }
+  }
+
+  /** Deletes a grant, and revokes nothing: for a tenant that the directory does not know. @throws TokenStoreError */
+  async delete({ tenant, grantId }: TenantLogin): Promise<void> {
+    const { name, store, clock } = this.#options;
+    const repository = new GrantRepository({
+      strategyName: `${nameOfTenant(name, tenant)}.`,
+      store,
+      codec: this.#codec,
+      cache: undefined,
+      clock,
+      onUnreadable: () => {},
+      onRecovery: () => {},
+      onUnlockedRefresh: () => {},
+    });
+    await repository.remove(grantId, () => {});
+  }
+
+  /** Calls `remove` for each grant of a tenant, some at once. Tries all of them before it throws. */
+  async deleteAll(tenant: string, remove: (login: TenantLogin) => Promise<void>): Promise<void> {
+    const failures: unknown[] = [];
+    for await (const page of this.#pages(tenant))
+      for (const result of await Promise.allSettled(page.map(remove)))
+        if (result.status === 'rejected') failures.push(result.reason);
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async *#pages(
+    tenant: string | undefined,
+    signal?: AbortSignal,
+  ): AsyncGenerator<readonly (TenantLogin & { readonly id: string })[]> {
+    let page: (TenantLogin & { readonly id: string })[] = [];
+    for await (const login of this.ids(tenant, signal)) {
+      page.push(login);
+      if (page.length < AT_ONCE) continue;
+      yield page;
+      page = [];
+    }
+    yield page;
+  }
+}
+
+/** Returns the beginning of the ids of a tenant's grants in the token store. */
+function storePrefix(name: string, tenant: string): string {
+  return `${encodeURIComponent(`${nameOfTenant(name, tenant)}.`)}+`;
+}
+
+function loginOf(id: string): TenantLogin | undefined {
+  const [place = '', escaped] = id.split('+', 2);
+  const { tenant } = publicName(decodeURIComponent(place).replace(/\.$/, ''));
+  return tenant === undefined || escaped === undefined ? undefined : { tenant, grantId: decodeURIComponent(escaped) };
+}

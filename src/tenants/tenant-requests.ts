@@ -1,0 +1,146 @@
+import type { IncomingMessage } from 'node:http';
+import { ApiClient, createApiClient, sourceOf } from '../api/api-client.js';
+import type { ApiContext } from '../api/api-context.js';
+import { OAuthAppError, ofStrategy } from '../errors.js';
+import { type AuthenticateOptions, authenticate } from '../login/authenticate.js';
+import { hasCallbackParameters } from '../login/callback-request.js';
+import { type PassportActions, passOn } from '../login/passport-actions.js';
+import { tokensOfLogin } from '../login/pending-logins.js';
+import { endPassportLogin } from '../middleware/logout.js';
+import type { Handler } from '../middleware/many-strategies.js';
+import { GrantCredentials } from '../refresh/grant-credentials.js';
+import { cookieToken } from '../session/browser-cookie.js';
+import { FailedSource, NoGrantSource } from '../session/credential-sources.js';
+import { originalUrl, queryOf, refuseFramework } from '../session/incoming-request.js';
+import { runtimeOf, type Strategy } from '../strategy.js';
+import { nameOfTenant } from '../strategy-name.js';
+import type { Directory } from './directory.js';
+import { TenantError, unknownTenant } from './tenant-error.js';
+import { canonicalTenant } from './tenant-name.js';
+import type { TenantLogin, TenantSessions } from './tenant-session.js';
+
+/** What requests need of their tenants. */
+export interface TenantRequestsOptions {
+  readonly name: string;
+  readonly tenantOf: (req: IncomingMessage) => unknown;
+  readonly directory: Directory;
+  readonly sessions: TenantSessions;
+  /** Of clients without a tenant. */
+  readonly api: ApiContext;
+  readonly deleteGrant: (login: TenantLogin) => Promise<void>;
+}
+
+const UNKNOWN_LOGIN =
+  'This login is unknown: it has expired, was finished before, or was begun in another browser. Please log in again.';
+
+/** Finds the tenant of each request, and hands the request to that tenant's strategy. */
+export class TenantRequests {
+  readonly #options: TenantRequestsOptions;
+  /** Begins the names of cookies of pending logins. */
+  readonly #token: string;
+  readonly #strategies = new WeakMap<IncomingMessage, Strategy>();
+
+  constructor(options: TenantRequestsOptions) {
+    this.#options = options;
+    this.#token = cookieToken(nameOfTenant(options.name, ''));
+  }
+
+  /** Answers a request to the routes of login and callback. Never rejects. */
+  async authenticate(req: IncomingMessage, actions: PassportActions, options: AuthenticateOptions): Promise<void> {
+    try {
+      const tenant = await this.#options.tenantOf(req);
+      const found = tenant ?? this.#tenantOfLogin(req) ?? this.#options.sessions.latest(req);
+      const isCallback = hasCallbackParameters(originalUrl(req));
+      if (found === undefined && isCallback) {
+        actions.fail({ message: UNKNOWN_LOGIN }, 403);
+        return;
+      }
+      // A login names its tenant: the session's latest may be another one than the user means.
+      const strategy = await this.#strategyOf(isCallback ? found : tenant);
+      await authenticate(runtimeOf(strategy), actions, req, options);
+    } catch (error) {
+      await passOn(ofStrategy(error, this.#options.name), actions, undefined);
+    }
+  }
+
+  /** Creates middleware that runs that of the request's strategy. @param property See `ManyStrategies`. */
+  each(create: (strategy: Strategy) => Handler, property: string | undefined): Handler {
+    const handlers = new WeakMap<Strategy, Handler>();
+    const handlerOf = (strategy: Strategy) => {
+      const known = handlers.get(strategy);
+      if (known) return known;
+      const handler = create(strategy);
+      handlers.set(strategy, handler);
+      return handler;
+    };
+    return (req, res, next) => {
+      const { name } = this.#options;
+      if (refuseFramework(req, res, next, name)) return;
+      const run = (strategy: Strategy) => {
+        this.#strategies.set(req, strategy);
+        handlerOf(strategy)(req, res, next);
+      };
+      const fail = (error: unknown) => {
+        if (property === undefined || !(error instanceof OAuthAppError)) return next(ofStrategy(error, name));
+        const isUnknown = error instanceof TenantError;
+        const source = isUnknown ? new NoGrantSource() : new FailedSource(ofStrategy(error, name));
+        Reflect.set(req, property, createApiClient(source, this.#options.api));
+        next();
+      };
+      // What follows apiClient() works with the same client.
+      const known = property === undefined ? this.#strategies.get(req) : undefined;
+      try {
+        const found = known ?? this.#strategyFor(req);
+        if (found instanceof Promise) found.then(run, fail);
+        else run(found);
+      } catch (error) {
+        fail(error);
+      }
+    };
+  }
+
+  /** Creates middleware that deletes the grants of all tenants that the session is logged in at, and ends the Passport login. */
+  logout(): Handler {
+    return (req, res, next) => {
+      const { name } = this.#options;
+      if (refuseFramework(req, res, next, name)) return;
+      this.#endLogins(req).then(
+        () => next(),
+        (error: unknown) => next(ofStrategy(error, name)),
+      );
+    };
+  }
+
+  async #endLogins(req: IncomingMessage): Promise<void> {
+    const logins = this.#options.sessions.take(req);
+    for (const client of Object.values(req)) {
+      const source = client instanceof ApiClient ? sourceOf(client) : undefined;
+      if (source instanceof GrantCredentials && this.#strategies.has(req)) source.end();
+    }
+    const removals = await Promise.allSettled(logins.map((login) => this.#options.deleteGrant(login)));
+    await endPassportLogin(req);
+    for (const removal of removals) if (removal.status === 'rejected') throw removal.reason;
+  }
+
+  #strategyFor(req: IncomingMessage): Strategy | Promise<Strategy> {
+    const { tenantOf, sessions } = this.#options;
+    const strategyOf = (tenant: unknown) => this.#strategyOf(tenant ?? sessions.latest(req));
+    const tenant = tenantOf(req);
+    return tenant instanceof Promise ? tenant.then(strategyOf) : strategyOf(tenant);
+  }
+
+  #strategyOf(tenant: unknown): Strategy | Promise<Strategy> {
+    const name = canonicalTenant(tenant);
+    if (name === undefined) throw unknownTenant();
+    return this.#options.directory.get(name);
+  }
+
+  /** Returns the tenant that this browser has begun a login at, by the `state` of the callback. Its cookie opens there alone. */
+  #tenantOfLogin(req: IncomingMessage): string | undefined {
+    const state = queryOf(originalUrl(req)).get('state') ?? '';
+    const tokens = /^[\w-]{43}$/.test(state) ? tokensOfLogin(req, state) : [];
+    const token = tokens.find((one) => one.startsWith(this.#token));
+    // Names of cookies escape dots.
+    return canonicalTenant(token?.slice(this.#token.length).replaceAll('%2e', '.'));
+  }
+}
