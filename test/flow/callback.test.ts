@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import passportModule from 'passport';
+import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { addStrategy, browser, open, openAtCallback, register, visit, whoami, world } from '../support/one-world.js';
@@ -259,6 +260,30 @@ describe('an error in the callback', () => {
     expect(world.tokenRequests()).toEqual([]);
   });
 
+  test.for<[string, StrategyOptions['declines'], boolean]>([
+    ['user_cancelled_login', undefined, true],
+    ['user_cancelled_authorize', undefined, true],
+    ['cancelled', undefined, false],
+    ['cancelled', ({ error, description }) => error === 'cancelled' && description === 'By you', true],
+    // The option takes the place of the default.
+    ['access_denied', ({ error }) => error === 'cancelled', false],
+  ])('%s with declines: %s is a decline: %s', threats(120), async ([error, declines, isDecline]) => {
+    await open({ strategy: { declines } });
+    const change = { error, error_description: 'By you' };
+    const page = await visit(altered(await world.begin(browser, { decline: true }), change));
+    expect(page.status).toBe(isDecline ? 401 : 502);
+    expect(world.errors.map((told) => told.error)).toEqual(isDecline ? [] : [error]);
+  });
+
+  test('that declines throws about is an error of the configuration', async () => {
+    const declines = () => {
+      throw new Error('A mistake');
+    };
+    await open({ strategy: { declines } });
+    expect((await visit(await world.begin(browser, { decline: true }))).status).toBe(500);
+    expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option: 'declines' });
+  });
+
   test('that is declined uses the state up', async () => {
     await open();
     const callback = await world.begin(browser, { decline: true });
@@ -310,6 +335,29 @@ describe('an error in the callback', () => {
       for (const planted of ['onerror', 'admin=1', 'planted', 'evil.example']) expect(shown).not.toContain(planted);
     }
     expect(flashed).toEqual([['error', 'The user declined authorization']]);
+  });
+});
+
+describe('with the option issuer (RFC 9207)', threats(124), () => {
+  const issuer = 'https://accounts.example.com/';
+
+  test.for<[what: string, iss: string, isOurs: boolean]>([
+    ['its own', `iss=${encodeURIComponent(issuer)}`, true],
+    ['none', '', false],
+    ['an empty one', 'iss=', false],
+    ['that of another server', 'iss=https%3A%2F%2Fevil.example%2F', false],
+    ['another slash', `iss=${encodeURIComponent(issuer.slice(0, -1))}`, false],
+    ['two', `iss=${encodeURIComponent(issuer)}&iss=${encodeURIComponent(issuer)}`, false],
+  ])('a callback with %s is finished: %s', async ([, iss, isOurs]) => {
+    for (const decline of [false, true]) {
+      await open({ strategy: { issuer } });
+      const callback = await world.begin(browser, { decline });
+      expect((await visit(`${callback}&${iss}`)).status).toBe(isOurs ? (decline ? 401 : 302) : 403);
+      expect(world.tokenRequests()).toHaveLength(isOurs && !decline ? 1 : 0);
+      if (isOurs) continue;
+      // The login that the user has begun can still be finished.
+      expect((await visit(`${callback}&iss=${encodeURIComponent(issuer)}`)).status).toBe(decline ? 401 : 302);
+    }
   });
 });
 

@@ -2,7 +2,7 @@ import type { StrategyOptions } from 'passport-oauth-app';
 import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, test } from 'vitest';
 import { authorizationAddress, endpointAddress } from '../../src/oauth/addresses.js';
-import { browser, loggedIn, logIn, open, projects, visit, world } from '../support/one-world.js';
+import { browser, loggedIn, logIn, logOut, open, projects, visit, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 
 /** The endpoints of django-oauth-toolkit. */
@@ -159,4 +159,71 @@ describe('error=consent_required', threats(8), () => {
     else expect(world.errors).toMatchObject([{ name: 'AuthorizationError', error: 'consent_required' }]);
     expect(world.tokenRequests()).toEqual([]);
   });
+});
+
+describe('token requests', () => {
+  const requestsTo = (path: string) => world.service.requests.filter((request) => request.path === path);
+
+  test.for<[headers: StrategyOptions['headers'], agent: string]>([
+    [undefined, 'passport-oauth-app'],
+    [{ 'User-Agent': 'acme/1.0', 'X-Version': '7' }, 'acme/1.0'],
+  ])(
+    'and revocations have the User-Agent of %j: %s, and no other header of it',
+    threats(112),
+    async ([headers, agent]) => {
+      await loggedIn({ strategy: { headers, revocationPath: '/oauth/revoke' } });
+      world.service.expireAccessTokens();
+      expect((await projects()).status).toBe(200);
+      await logOut();
+      await world.strategy.close();
+      const sent = [...requestsTo('/oauth/token'), ...requestsTo('/oauth/revoke')];
+      expect(sent.map((request) => request.headers['user-agent'])).toEqual([agent, agent]);
+      for (const request of sent) expect(request.headers).not.toHaveProperty('x-version');
+    },
+  );
+
+  test('have tokenParams, the same for all or by grant type', async () => {
+    const resource = 'https://mcp.example.com';
+    const byType: StrategyOptions['tokenParams'] = ({ grantType }) =>
+      grantType === 'refresh_token' ? { scope: 'project' } : { resource };
+    for (const [tokenParams, sent] of [
+      [{ resource }, [{ resource }, { resource }]],
+      [byType, [{ resource }, { scope: 'project' }]],
+    ] as const) {
+      await open({ strategy: { tokenParams } });
+      await logIn();
+      world.service.expireAccessTokens();
+      expect((await projects()).status).toBe(200);
+      expect(requestsTo('/oauth/token').map(({ body }) => body)).toEqual([
+        { ...sent[0], grant_type: 'authorization_code', ...ours(5) },
+        { ...sent[1], grant_type: 'refresh_token', ...ours(4) },
+      ]);
+    }
+  });
+
+  /** The other parameters of a code exchange, or of a refresh. */
+  const ours = (count: number) => ({
+    ...{ client_id: expect.anything(), client_secret: expect.anything() },
+    ...(count === 5
+      ? { redirect_uri: expect.anything(), code: expect.anything() }
+      : { refresh_token: expect.anything() }),
+  });
+
+  test.for<[what: string, tokenParams: unknown]>([
+    ['a parameter of the package', { client_secret: 'x' }],
+    ['a number', { audience: 7 }],
+    ['a list', ['resource']],
+  ])(
+    'have no tokenParams with %s: an object is refused at once, and a result before anything is sent',
+    async ([, tokenParams]) => {
+      await expect(open({ strategy: { tokenParams: tokenParams as never } })).rejects.toMatchObject({
+        name: 'ConfigurationError',
+        option: 'tokenParams',
+      });
+      await open({ strategy: { tokenParams: () => tokenParams as never } });
+      expect((await logIn()).status).toBe(500);
+      expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option: 'tokenParams' });
+      expect(requestsTo('/oauth/token')).toEqual([]);
+    },
+  );
 });

@@ -1,8 +1,10 @@
+import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { clock, loggedIn, logIn, open, openAtCallback, visit, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
 import { type App, sendJson } from '../support/world.js';
 
 const HOURS = 3_600;
@@ -47,6 +49,31 @@ describe('the granted scopes are', () => {
     await logIn();
     const shown = await (await visit('/scopes')).json();
     expect(shown).toEqual({ before: ['glossary'], scope: ['glossary'] });
+  });
+
+  test.for<[string, StrategyOptions['grantedScopes'], string[] | string]>([
+    ['their names here', (names) => names.map((name) => name.replace('https://api.example/', '')), ['project', 'tm']],
+    [
+      'those that they imply, each once',
+      (names) => [...names, 'tm', 'all', 'all'],
+      ['https://api.example/project', 'tm', 'all'],
+    ],
+    ['an error, if the function returns no list', () => 'tm' as never, 'grantedScopes'],
+    [
+      'an error, if the function throws',
+      () => {
+        throw new Error('A mistake');
+      },
+      'grantedScopes',
+    ],
+  ])('by grantedScopes %s', threats(113), async ([, grantedScopes, expected]) => {
+    const callback = await openAtCallback({ ...options, strategy: { ...options.strategy, grantedScopes } });
+    world.service.fail('token', { status: 200, body: { ...pair('1'), scope: 'https://api.example/project tm' } });
+    const { status } = await visit(callback);
+    if (typeof expected === 'string') {
+      expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option: expected });
+      expect(status).toBe(500);
+    } else expect((await (await visit('/scopes')).json()).scope).toEqual(expected);
   });
 
   test('unknown of imported tokens: an empty list', async () => {
