@@ -9,7 +9,6 @@ import {
   tableName,
 } from '../../src/sql/sql-token-store.js';
 import { stopTime } from '../support/stop-time.js';
-import { timersOf } from './fixture.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
 const SETTINGS = { ttl: 3_600, lease: 30 };
@@ -119,103 +118,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-describe('rows', () => {
-  test('are read, replaced and deleted as their versions allow', async () => {
-    expect(await store.get('id')).toBeUndefined();
-    expect(await store.add('id', grant)).toBe(true);
-    expect(await store.add('id', grant)).toBe(false);
-    expect(await store.update('id', grant, 2)).toBe(false);
-    expect(await store.update('id', { ...grant, version: 2 }, 1)).toBe(true);
-    await store.delete('id', 1);
-    expect(await store.get('id')).toEqual({ ...grant, version: 2 });
-    await store.delete('id', 2);
-    expect(await store.get('id')).toBeUndefined();
-    await store.set('id', { ...grant, version: 0 });
-    await store.delete('id', 0);
-    expect(await store.get('id')).toBeUndefined();
-    await store.set('id', grant);
-    await store.delete('id');
-    expect(await store.get('id')).toBeUndefined();
-  });
-
-  test.for([
-    ['oauth-app+id', 3_600_000],
-    ['login:id', 720_000],
-  ] as const)('under %s end %d ms after they were last written, and can be added then', async ([id, ms]) => {
-    for (const write of [() => store.set(id, grant), () => store.update(id, grant, 1)]) {
-      await write();
-      expect(table.rows.get(id)?.endsAt).toBe(table.now + ms);
-      table.now += 1_000;
-    }
-    table.now += ms;
-    expect([await store.get(id), await store.update(id, grant, 1)]).toEqual([undefined, false]);
-    expect(await store.add(id, grant)).toBe(true);
-    expect(table.rows.get(id)?.endsAt).toBe(table.now + ms);
-  });
-
-  test('cost one statement where nothing has expired', async () => {
-    await store.set('id', grant);
-    table.statements();
-    await store.add('new', grant);
-    await store.update('id', grant, 1);
-    await store.delete('id');
-    expect(table.statements()).toEqual(['add', 'update', 'delete']);
-  });
-
-  test.for([undefined, null, 'record', {}, { record: '{' }, { record: null }])(
-    'that are %j count as none',
-    async (row) => {
-      const odd = { ...table.database, run: async () => ({ rows: [row], changed: 0 }) };
-      expect(await sqlTokenStore(odd, SETTINGS).get('id')).toBeUndefined();
-    },
-  );
-
-  test('may come as bytes', async () => {
-    const rows = [{ record: Buffer.from(JSON.stringify(grant)) }];
-    const bytes = { ...table.database, run: async () => ({ rows, changed: 0 }) };
-    expect(await sqlTokenStore(bytes, SETTINGS).get('id')).toEqual(grant);
-  });
-});
-
 describe('a lock', () => {
-  test('is a row that its release deletes, as long as its lease', async () => {
-    const told = await table.open({ ttl: 1, lease: 30.0001 }).lock('id', async (lease) => {
-      expect([...table.rows.values()]).toMatchObject([{ id: 'lock id', version: 30_001, endsAt: 30_001 }]);
-      return lease;
-    });
-    expect(told?.leaseMs).toBe(30_001);
-    expect(table.rows.size).toBe(0);
-    expect(table.statements()).toEqual(['add', 'release']);
-  });
-
-  test('is held until its lease has ended, by its owner alone, and replaced then', async () => {
-    const held: unknown[] = [];
-    await store.lock('id', async (lease) => {
-      held.push(await lease?.isHeld());
-      table.now += 30_000;
-      held.push(await lease?.isHeld());
-      table.statements();
-      await table.open().lock('id', async (others) => {
-        expect(table.statements()).toEqual(['add', 'replaceLease']);
-        held.push(await others?.isHeld(), await lease?.isHeld());
-        expect(table.rows.get('lock id')).toMatchObject({ version: 30_000, endsAt: 60_000 });
-      });
-    });
-    expect(held).toEqual([true, false, true, false]);
-  });
-
-  test('is asked for again while another process has it', async () => {
-    stopTime();
-    const order: string[] = [];
-    const [first, second] = [
-      store.lock('id', () => new Promise<void>((end) => setTimeout(end, 1_000)).then(() => order.push('first'))),
-      table.open().lock('id', async () => order.push('second')),
-    ];
-    await vi.advanceTimersByTimeAsync(1_500);
-    await Promise.all([first, second]);
-    expect(order).toEqual(['first', 'second']);
-  });
-
   test.for(['add', 'replaceLease'])(
     'that waits in the database until its caller has gone is released: %s',
     async (late) => {
@@ -237,98 +140,6 @@ describe('a lock', () => {
       await store.lock('id', async () => undefined);
     },
   );
-});
-
-describe('the list', () => {
-  const listed = async () => {
-    const ids: string[] = [];
-    for await (const id of store.list()) ids.push(id);
-    return ids;
-  };
-
-  test.for([
-    [0, 1],
-    [999, 1],
-    [1_000, 2],
-    [1_001, 2],
-    [2_500, 3],
-  ] as const)('of %d grants is read in %d pages', async ([count, pages]) => {
-    const ids = Array.from({ length: count }, (_, index) => `grant${String(index).padStart(5, '0')}`);
-    for (const id of ids) table.rows.set(id, { id, version: 1, record: '', endsAt: 1 });
-    expect(await listed()).toEqual(ids);
-    const starts = Array.from({ length: pages }, (_, page) => (page === 0 ? '' : `${ids[page * 1_000 - 1]} `));
-    expect(table.ran).toEqual(starts.map((from) => ['list', from, '\x7f']));
-  });
-
-  test('takes ids that come as bytes', async () => {
-    const rows = [{ id: Buffer.from('id') }];
-    store = sqlTokenStore({ ...table.database, run: async () => ({ rows, changed: 0 }) }, SETTINGS);
-    expect(await listed()).toEqual(['id']);
-  });
-});
-
-describe('rows that have expired', () => {
-  const expire = (count: number) => {
-    for (let index = 0; index < count; index += 1)
-      table.rows.set(`old${index}`, { id: `old${index}`, version: 1, record: '', endsAt: -1 });
-  };
-  const sweeps = () =>
-    table.ran.splice(0).filter(([statement, ...values]) => statement === 'sweep' && values.length === 0).length;
-
-  test.for([
-    ['set', () => store.set('id', grant)],
-    ['update', () => store.update('id', grant, 1)],
-  ] as const)('are deleted in passing by %s, once a minute', async ([, write]) => {
-    stopTime();
-    for (const [ms, count] of [
-      [0, 1],
-      [59_999, 0],
-      [1, 1],
-      [60_000, 1],
-    ] as const) {
-      expire(5);
-      await vi.advanceTimersByTimeAsync(ms);
-      await write();
-      await vi.advanceTimersByTimeAsync(0);
-      expect(sweeps()).toBe(count);
-    }
-    expect(table.rows.size).toBeLessThan(2);
-  });
-
-  test.for([
-    [999, 1],
-    [1_000, 2],
-    [2_500, 3],
-  ] as const)('of which there are %d are deleted in %d steps, with pauses for others', async ([count, steps]) => {
-    stopTime();
-    expire(count);
-    const timers = await timersOf(async () => {
-      await store.set('id', grant);
-      for (let step = 1; step < steps; step += 1) {
-        await vi.advanceTimersByTimeAsync(49);
-        expect(table.rows.size).toBe(1 + count - step * 1_000);
-        await vi.advanceTimersByTimeAsync(1);
-      }
-      await vi.advanceTimersByTimeAsync(50_000);
-    });
-    expect([table.rows.size, sweeps()]).toEqual([1, steps]);
-    const pauses = timers.filter(({ ms }) => ms === 50);
-    expect(pauses.map(({ isKeeping }) => isKeeping)).toEqual(Array(steps - 1).fill(false));
-  });
-
-  test('stay until the next time where that fails', async () => {
-    stopTime();
-    expire(1);
-    table.before = (statement) => statement === 'sweep' && Promise.reject(new Error('broken'));
-    await store.set('id', grant);
-    await vi.advanceTimersByTimeAsync(59_999);
-    expect(sweeps()).toBe(1);
-    table.before = () => undefined;
-    await vi.advanceTimersByTimeAsync(1);
-    await store.set('id', grant);
-    await vi.advanceTimersByTimeAsync(0);
-    expect([...table.rows.keys()]).toEqual(['id']);
-  });
 });
 
 describe('a statement that fails', () => {
