@@ -354,6 +354,8 @@ describe('fetch obeys', () => {
   test('`redirect`: manual returns the redirect, error rejects', async () => {
     server.always(faulty.answer(302, { location: '/api/v2/other' }));
     expect((await client.fetch('/projects', { redirect: 'manual' })).status).toBe(302);
+    // A body that never ends, and is not waited for.
+    server.always(faulty.raw(faulty.head(302, { location: '/api/v2/other', 'content-length': '100' })));
     await expect(client.fetch('/projects', { redirect: 'error' })).rejects.toBeInstanceOf(TypeError);
     expect(targets()).toEqual(['GET /api/v2/projects', 'GET /api/v2/projects']);
   });

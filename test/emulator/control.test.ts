@@ -176,7 +176,9 @@ describe('users, revocation, expiry and time', () => {
     service.addUser({ id: '3', name: 'Cleo' });
     service.fail('token', { times: 5 });
     service.advance(1_000_000);
+    service.install();
     expect((await control('POST', 'reset')).status).toBe(200);
+    expect(() => service.uninstall()).toThrow(/must be that of an application installed/);
     expect(service.requests).toEqual([]);
     expect(service.users.map(({ name }) => name)).toEqual(['Ada Ferrant', 'Ben Okafor']);
     expect((await refresh(refresh_token)).status).toBe(400);

@@ -29,6 +29,8 @@ describe('consent that is remembered', () => {
     const head = await fetch(authorization(service), { method: 'HEAD', redirect: 'manual' });
     expect([head.status, head.headers.get('location')]).toEqual([200, null]);
     expect([await answered({ scope: 'tm project' }), await answered({ prompt: 'consent' })]).toEqual([200, 200]);
+    await service.approve(authorization(service, { scope: 'tm project' }), { user: '2' });
+    expect(await answered({ scope: 'project tm' })).toBe(302);
     await service.approve(authorization(service), { decline: true });
     expect(await answered()).toBe(302);
     service.revoke('2');

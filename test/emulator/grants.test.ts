@@ -132,6 +132,15 @@ describe('refresh tokens', () => {
     await next(bystander);
   });
 
+  test('one that has expired was used too late, not twice: the grant stays', async () => {
+    await startService({ refreshTokenReuse: 'revoke', refreshTokenLifetime: 60 });
+    const first = await tokensFor();
+    const { access_token } = await next(first);
+    service.advance(61);
+    await refused(await refresh(first.refresh_token), 'invalid_grant', /has expired/);
+    expect((await projects(access_token)).status).toBe(200);
+  });
+
   test('refreshTokenReuse: grace lets the last one work once more, and no older one', async () => {
     await startService({ refreshTokenReuse: 'grace' });
     const first = await tokensFor();

@@ -273,6 +273,19 @@ describe('logins that are no loop', () => {
     }
   });
 
+  test('are counted anew after logout(strategy), also where the session cookie is lost', async () => {
+    await open();
+    const forgetful = new ForgetfulBrowser();
+    const round = async () => {
+      const { status } = await forgetful.visit(await world.begin(forgetful, {}, '/login?returnTo=/page'));
+      await forgetful.visit(`${world.url}/page`);
+      return status;
+    };
+    expect([await round(), await round()]).toEqual([302, 302]);
+    await forgetful.visit(`${world.url}/logout`, { method: 'POST' });
+    expect([await round(), await round(), await round()]).toEqual([302, 302, 500]);
+  });
+
   test('are not counted: eight tabs that log in one after the other', async () => {
     await open();
     const callbacks: string[] = [];

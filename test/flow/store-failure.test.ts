@@ -153,6 +153,19 @@ describe('a token store that fails', threats(48), () => {
     expect((await projects()).status).toBe(200);
   });
 
+  test('by hanging costs a request whose token is in memory one second', async () => {
+    await logInWith();
+    const { grantId } = await whoami();
+    clock.advance(31);
+    store.before = forever;
+    const waitedMs = await fastForward(async () => {
+      const since = performance.now();
+      await world.strategy.client(grantId).accessToken();
+      return performance.now() - since;
+    });
+    expect(Math.round(waitedMs / 1_000)).toBe(1);
+  });
+
   test('by throwing instead of rejecting, or by answering nonsense, crashes nothing', async () => {
     await logInWith({ cache: false });
     const { inner } = store;

@@ -438,7 +438,10 @@ test('a closed client lets running requests end and refuses later ones', async (
   const running = http.send(request());
   await server.received(1);
   await Promise.all([http.close(), running]);
-  await expect(http.send(request())).rejects.toMatchObject({ kind: 'closed', sent: false });
+  const unused = new HttpClient();
+  await unused.close();
+  for (const closed of [http, unused])
+    await expect(closed.send(request())).rejects.toMatchObject({ kind: 'closed', sent: false });
 });
 
 test('a closed client waits for an unread stream for a limited time', async () => {

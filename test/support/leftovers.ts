@@ -75,10 +75,11 @@ function things(): Thing[] {
   return [...entries, ...timers, ...listeners];
 }
 
-/** Returns false for the requests of an account of which none runs: they are kept for their limit. */
+/** Returns false for the slots of an account of which none is taken: they are kept for their limit. */
 function isInUse(entry: unknown): boolean {
-  const running: unknown = typeof entry === 'object' && entry !== null ? Reflect.get(entry, 'running') : undefined;
-  return typeof running !== 'number' || running > 0;
+  const parts: unknown[] = [entry, ...Object.values(Object(entry))];
+  const running = parts.map((part) => Reflect.get(Object(part), 'running')).find((each) => typeof each === 'number');
+  return running === undefined || running > 0;
 }
 
 function install(): Watch {
