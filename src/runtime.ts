@@ -5,8 +5,6 @@ import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import { userAgentOf } from './api/request-headers.js';
-import { FrameLogins } from './embedded/frame-logins.js';
-import { HandOvers } from './embedded/hand-overs.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
@@ -22,6 +20,7 @@ import {
 } from './login/begin-login.js';
 import type { CallbackOutcome } from './login/finish-login.js';
 import { PendingLogins } from './login/pending-logins.js';
+import type { Popups } from './login/popups.js';
 import { UsedLogins } from './login/used-logins.js';
 import type { AnyVerify } from './login/verify.js';
 import { endpointUrl } from './oauth/addresses.js';
@@ -61,7 +60,8 @@ export class Runtime implements LoginContext {
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly returnCookie: ReturnCookie;
   readonly rounds: LoginRounds;
-  readonly frames: FrameLogins;
+  /** Installed by `embedded()`. */
+  popups: Popups | undefined;
   readonly stepUps: StepUps;
   readonly hostMismatches: HostMismatches = new HostMismatches();
   readonly warnings: Set<string> = new Set();
@@ -121,11 +121,7 @@ export class Runtime implements LoginContext {
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.#name = new StrategyName(strategyName, service);
     this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { api, grants, managers, pendingLogins, returnCookie, rounds, stepUps } = this;
-    const seal = new CookieSeal(`frame ${application}`, clientSecret);
-    const codec = new GrantCodec(settings.encryptionKeys);
-    const handOvers = new HandOvers({ strategy: strategyName, callbackURL, codec, clock });
-    this.frames = new FrameLogins({ name: strategyName, seal, grants, pendingLogins, handOvers, clock });
+    const { api, grants, managers, returnCookie, rounds, stepUps } = this;
     this.clients = new RequestClients({ api, grants, managers, returnCookie, rounds, stepUps });
   }
 

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { fn, LOOPBACK_HOST, type Reader, readOptions, requiredOption, withDefault, wrong } from '../checks.js';
+import { fn, LOOPBACK_HOST, optionError, type Reader, readOptions, requiredOption, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
+import type { FrameTarget } from '../login/pending-logins.js';
 import type { Handler } from '../middleware/api-client.js';
+import { FRAME_GATE, type FrameGate } from '../middleware/frame-option.js';
 import { holdsToken, isLoginRoute, JWT, loginRoute } from '../middleware/login-redirect.js';
 import type { Runtime } from '../runtime.js';
 import {
@@ -17,6 +19,7 @@ import {
 import { lostCookieCause, passportRecordOf, refuseUnpartitionedSession, sessionOf } from '../session/session.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { type DetachedSession, detachSession } from './detached-session.js';
+import { FrameLogins, type FramePopup } from './frame-logins.js';
 import {
   buttonPage,
   declinedPage,
@@ -57,11 +60,6 @@ const HANDLE = 'frame';
 /** Longest body that a frame sends, in characters. */
 const MAX_BODY = 4 * 1024;
 
-type FramePopup = NonNullable<ReturnType<Runtime['frames']['popupOf']>>;
-
-/** By the middleware that `embedded` has created. */
-const frames = new WeakMap<object, Frame>();
-
 /** Requests that `embedded` has seen, and whether they name a user. */
 const seen = new WeakMap<IncomingMessage, { readonly hadSession: boolean; readonly user: unknown }>();
 
@@ -89,30 +87,27 @@ export function embedded(strategy: Strategy, options: EmbeddedOptions): Handler 
     words: frameWords,
   });
   if (settings.identify && runtime.grants.idIsInSession)
-    throw wrong('identify', "expected a strategy with the option grantId: the frame's grants are found by its user");
+    throw optionError(
+      'identify',
+      "expected a strategy with the option grantId: the frame's grants are found by its user",
+    );
   const frame = new Frame(runtime, settings);
   const handler: Handler = function serveFrame(req, res, next) {
     if (refuseFramework(req, res, next, runtime.settings.name)) return;
     frame.serve(req, res, next).catch((error: unknown) => next(ofStrategy(error, runtime.settings.name)));
   };
-  frames.set(handler, frame);
-  return handler;
-}
-
-/** Reads the option `frame` of `requireAuthorization`. */
-export function frameOption(option: string, value: unknown): Frame {
-  const frame = typeof value === 'function' ? frames.get(value) : undefined;
-  if (frame) return frame;
-  throw wrong(option, 'expected what embedded(strategy, …) has returned');
+  return Object.assign(handler, { [FRAME_GATE]: frame });
 }
 
 /** What `embedded` does for one strategy. */
-export class Frame {
+class Frame implements FrameGate {
   readonly #runtime: Runtime;
+  readonly #logins: FrameLogins;
   readonly #settings: Settings;
 
   constructor(runtime: Runtime, settings: Settings) {
     this.#runtime = runtime;
+    this.#logins = FrameLogins.of(runtime);
     this.#settings = settings;
   }
 
@@ -124,8 +119,8 @@ export class Frame {
   /** Serves the requests of popups, and what the frame sends; finds out whom other requests name. */
   async serve(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): Promise<void> {
     const { path, login, identify } = this.#settings;
-    const { frames: logins, clients } = this.#runtime;
-    if (clients.isAttached(req)) throw misplaced('before apiClient(strategy)');
+    const logins = this.#logins;
+    if (this.#runtime.clients.isAttached(req)) throw misplaced('before apiClient(strategy)');
     if (isLoginRoute(req, path)) return this.#take(req, res);
     const isLogin = isLoginRoute(req, login) && queryOf(browserUrl(req)).has(HANDLE);
     const target = isLogin ? this.#opened(req) : logins.targetOf(req);
@@ -155,47 +150,37 @@ export class Frame {
     next();
   }
 
-  /** Throws if the middleware does not stand where it has to. @throws ConfigurationError */
   requireOrder(req: IncomingMessage): void {
     const known = seen.get(req);
-    if (!known && !this.#runtime.frames.popupOf(req)) throw misplaced('before the routes, by app.use()');
+    if (!known && !this.#logins.popupOf(req)) throw misplaced('before the routes, by app.use()');
     if (known && !known.user && !known.hadSession && sessionOf(req)) throw misplaced('after the session');
   }
 
-  /** Returns true if the button is the answer to a page request without a grant. */
   isFor(req: IncomingMessage): boolean {
     return isInFrame(req) || Boolean(seen.get(req)?.user);
   }
 
-  /** Returns true if the user has refused one of the scopes a moment ago, in the popup that this frame had opened. */
   isRefused(req: IncomingMessage, scope: readonly string[]): boolean {
-    const refused = this.#runtime.frames.readRefused(queryOf(browserUrl(req)).get(REFUSED) ?? '');
+    const refused = this.#logins.readRefused(queryOf(browserUrl(req)).get(REFUSED) ?? '');
     return scope.some((name) => refused.includes(name));
   }
 
-  /**
-   * Answers a page request of the frame with the button.
-   *
-   * @param scope Scopes that the popup asks for. Default: those of every login.
-   * @param isStepUp True if the frame is logged in, and lacks scopes.
-   * @throws NotAuthorizedError if the request names no user, where it should; ConfigurationError if the frame would lose its session
-   */
   answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void {
     const { frameAncestors, login, path, words } = this.#settings;
-    const { frames: logins, grants } = this.#runtime;
+    const { grants } = this.#runtime;
     const user = seen.get(req)?.user;
     if (this.#identifies && !user) throw new NotAuthorizedError('The token of this frame names no user.');
     if (!this.#identifies) refuseUnpartitionedSession(req);
-    const { handle, verifier } = logins.create(user ? grants.newId(req, user) : undefined, scope, isStepUp);
+    const { handle, verifier } = this.#logins.create(user ? grants.newId(req, user) : undefined, scope, isStepUp);
     const url = `${login}${login.includes('?') ? '&' : '?'}${HANDLE}=${handle}`;
     sendFramePage(req, res, buttonPage(words, frameAncestors, { url, path, verifier }));
   }
 
   /** Returns the frame that a popup logs in for: none, unless a page of the own origin has opened it as a window. */
-  #opened(req: IncomingMessage): ReturnType<Runtime['frames']['read']> {
+  #opened(req: IncomingMessage): FrameTarget | undefined {
     const { 'sec-fetch-dest': dest = 'document', 'sec-fetch-site': site = 'same-origin' } = req.headers;
     if (dest !== 'document' || site !== 'same-origin' || isPrefetch(req) || req.method !== 'GET') return undefined;
-    return this.#runtime.frames.read(queryOf(browserUrl(req)).get(HANDLE) ?? '');
+    return this.#logins.read(queryOf(browserUrl(req)).get(HANDLE) ?? '');
   }
 
   /** Returns the page that ends a popup; `undefined` if its login has failed or was refused, as the application says. */
@@ -205,7 +190,8 @@ export class Frame {
     session: DetachedSession,
   ): Promise<FramePage> | undefined {
     const { words } = this.#settings;
-    const { frames: logins, grants } = this.#runtime;
+    const { grants } = this.#runtime;
+    const logins = this.#logins;
     const popup = logins.popupOf(req);
     if (popup?.outcome === 'other')
       return Promise.resolve(messagePage(403, words, words.otherAccount, '<small>ERR_OTHER_ACCOUNT</small>'));
@@ -222,7 +208,7 @@ export class Frame {
   /** Returns the page that brings a popup's session to its frame. @throws TokenStoreError if the session cannot be stored */
   async #handOver(req: IncomingMessage, popup: FramePopup, { maxAge }: DetachedSession): Promise<FramePage> {
     const { words } = this.#settings;
-    const { frames: logins } = this.#runtime;
+    const logins = this.#logins;
     const refused = logins.sealRefused(popup);
     if (this.#identifies) return endPage(words, { refused });
     const { cookie: _settings, ...content } = sessionOf(req) ?? {};
@@ -258,7 +244,7 @@ export class Frame {
     if (body === TOO_LONG) return sendStatus(res, 413);
     const { code, verifier } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
     if (typeof code !== 'string' || typeof verifier !== 'string') return sendStatus(res, 400);
-    sendStatus(res, (await this.#runtime.frames.take(req, code, verifier)) ? 204 : 403);
+    sendStatus(res, (await this.#logins.take(req, code, verifier)) ? 204 : 403);
   }
 }
 
@@ -314,7 +300,7 @@ async function readBody(req: IncomingMessage & { readonly body?: unknown }): Pro
 /** Reads a path of the application. */
 function ownPath(option: string, value: unknown): string {
   if (typeof value === 'string' && /^\/(?!\/)[\x21-\x7e]*$/.test(value) && pathOf(value) === value) return value;
-  throw wrong(option, 'expected a path of its own, such as /login/frame');
+  throw optionError(option, 'expected a path of its own, such as /login/frame');
 }
 
 /** Reads origins: https, or http of a loopback host. */
@@ -326,5 +312,5 @@ function origins(option: string, value: unknown): readonly string[] {
     return one === origin && (protocol === 'https:' || (protocol === 'http:' && LOOPBACK_HOST.test(hostname)));
   };
   if (all.length > 0 && all.every(isOrigin)) return all.map(String);
-  throw wrong(option, "expected origins of the service, such as ['https://cad.example.com']: no path, and no *");
+  throw optionError(option, "expected origins of the service, such as ['https://cad.example.com']: no path, and no *");
 }

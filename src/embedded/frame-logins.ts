@@ -1,36 +1,45 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { isRecent } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
-import { isRandomGrantId } from '../grants/grant.js';
-import type { FrameTarget, PendingLogins } from '../login/pending-logins.js';
-import type { CookieSeal } from '../session/cookie-seal.js';
-import type { RequestGrants } from '../session/grant-reference.js';
+import { GrantCodec, isRandomGrantId } from '../grants/grant.js';
+import type { FrameTarget } from '../login/pending-logins.js';
+import type { Popup, Popups } from '../login/popups.js';
+import type { Runtime } from '../runtime.js';
+import { CookieSeal } from '../session/cookie-seal.js';
 import { originalUrl, queryOf } from '../session/incoming-request.js';
 import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../session/session.js';
-import { CODE_LIFETIME_MS, challengeOf, type HandOver, type HandOvers } from './hand-overs.js';
+import { CODE_LIFETIME_MS, challengeOf, type HandOver, HandOvers } from './hand-overs.js';
 
-/** A request of a popup. */
-export interface FramePopup {
+/** A popup, and how its login ended so far. */
+export class FramePopup implements Popup {
   readonly target: FrameTarget;
-  /** How its login ended so far. `other`: another user than the frame's has logged in. */
-  outcome: 'pending' | 'stored' | 'other' | 'declined';
-  /** Scopes that its login has asked for, and the user has not granted. */
-  refused: readonly string[];
-  /** Of the grant that its login has stored. */
-  grantId?: string;
-}
+  /** `other`: another user than the frame's logged in. */
+  outcome: 'pending' | 'stored' | 'other' | 'declined' = 'pending';
+  /** Scopes that its login asked for, and the user did not grant. */
+  refused: readonly string[] = [];
+  /** Of the grant that its login stored. */
+  grantId: string | undefined;
 
-/** What logins of frames need of their strategy. */
-export interface FrameLoginsOptions {
-  readonly name: string;
-  /** All processes of the application have its secret. */
-  readonly seal: CookieSeal;
-  readonly grants: RequestGrants;
-  readonly pendingLogins: PendingLogins;
-  readonly handOvers: HandOvers;
-  /** Epoch milliseconds. */
-  readonly clock: () => number;
+  constructor(target: FrameTarget) {
+    this.target = target;
+  }
+
+  admit(grantId: string): void {
+    const expected = this.target.grantId;
+    this.outcome = expected === undefined || expected === grantId ? 'stored' : 'other';
+    this.grantId = grantId;
+    if (this.outcome === 'stored') return;
+    throw new AuthorizationError('Another user has logged in than the user of the frame. Nothing was stored.', {
+      code: 'ERR_OTHER_ACCOUNT',
+      status: 403,
+    });
+  }
+
+  noteRefused(scope: readonly string[], isDeclined: boolean): void {
+    this.refused = scope;
+    if (isDeclined) this.outcome = 'declined';
+  }
 }
 
 /** What a handle holds, in this order. `at`: epoch milliseconds. */
@@ -48,12 +57,30 @@ const REFUSED_MS = 60 * 1000;
  * The popup shares its cookies with the user's tabs, the frame does not: so a code carries the new session from the one to
  * the other, as an authorization code does (RFC 6749, 4.1), bound to a verifier that the frame alone has (RFC 7636).
  */
-export class FrameLogins {
-  readonly #options: FrameLoginsOptions;
+export class FrameLogins implements Popups {
+  readonly #runtime: Runtime;
+  /** All processes of the application have its secret. */
+  readonly #seal: CookieSeal;
+  readonly #handOvers: HandOvers;
   readonly #popups = new WeakMap<IncomingMessage, FramePopup>();
 
-  constructor(options: FrameLoginsOptions) {
-    this.#options = options;
+  constructor(runtime: Runtime) {
+    const { authUrl, clientID, clientSecret, callbackURL, clock, encryptionKeys, name: strategy } = runtime.settings;
+    this.#runtime = runtime;
+    const application = hash('sha256', JSON.stringify([authUrl, clientID, callbackURL]), 'base64url');
+    this.#seal = new CookieSeal(`frame ${application}`, clientSecret);
+    this.#handOvers = new HandOvers({ strategy, callbackURL, codec: new GrantCodec(encryptionKeys), clock });
+  }
+
+  /** Returns those of a strategy, and installs them when they are first asked for. */
+  static of(runtime: Runtime): FrameLogins {
+    const installed = runtime.popups instanceof FrameLogins ? runtime.popups : new FrameLogins(runtime);
+    runtime.popups = installed;
+    return installed;
+  }
+
+  #now(): number {
+    return this.#runtime.settings.clock();
   }
 
   /**
@@ -67,32 +94,28 @@ export class FrameLogins {
     isStepUp: boolean,
   ): { readonly verifier: string; readonly handle: string } {
     const verifier = randomBytes(32).toString('base64url');
-    const { seal, clock } = this.#options;
-    const content: Handle = [clock(), challengeOf(verifier), grantId ?? 0, scope ?? 0, isStepUp];
-    return { verifier, handle: seal.seal('handle', JSON.stringify(content)) };
+    const content: Handle = [this.#now(), challengeOf(verifier), grantId ?? 0, scope ?? 0, isStepUp];
+    return { verifier, handle: this.#seal.seal('handle', JSON.stringify(content)) };
   }
 
   /** Returns the frame that a handle names; `undefined` if it was not created here, or more than ten minutes ago. */
   read(handle: string): FrameTarget | undefined {
-    const { seal, clock } = this.#options;
-    const text = seal.open('handle', handle);
+    const text = this.#seal.open('handle', handle);
     if (text === undefined) return undefined;
     const [at, challenge, grantId, scope, isStepUp] = JSON.parse(text) as Handle;
-    if (!isRecent(at, HANDLE_MS, clock())) return undefined;
+    if (!isRecent(at, HANDLE_MS, this.#now())) return undefined;
     return { challenge, grantId: grantId || undefined, scope: scope || undefined, isStepUp };
   }
 
   /** Returns the frame that the login of a callback is for. */
   targetOf(req: IncomingMessage): FrameTarget | undefined {
     const state = queryOf(originalUrl(req)).get('state');
-    return state === null ? undefined : this.#options.pendingLogins.find(req, state)?.frame;
+    return state === null ? undefined : this.#runtime.pendingLogins.find(req, state)?.frame;
   }
 
   /** Notes that a popup has sent a request. */
-  note(req: IncomingMessage, target: FrameTarget): FramePopup {
-    const popup: FramePopup = { target, outcome: 'pending', refused: [] };
-    this.#popups.set(req, popup);
-    return popup;
+  note(req: IncomingMessage, target: FrameTarget): void {
+    this.#popups.set(req, new FramePopup(target));
   }
 
   /** Returns the popup that has sent a request. */
@@ -102,33 +125,16 @@ export class FrameLogins {
 
   /** Returns the scopes that a popup's user has just refused, for the address that its frame loads; `undefined` if there are none. */
   sealRefused({ refused }: FramePopup): string | undefined {
-    const { seal, clock } = this.#options;
-    return refused.length > 0 ? seal.seal('refused', JSON.stringify([clock(), ...refused])) : undefined;
+    if (refused.length === 0) return undefined;
+    return this.#seal.seal('refused', JSON.stringify([this.#now(), ...refused]));
   }
 
   /** Returns the scopes that a frame's address tells to be refused a moment ago. */
   readRefused(sealed: string): readonly string[] {
-    const { seal, clock } = this.#options;
-    const text = seal.open('refused', sealed);
+    const text = this.#seal.open('refused', sealed);
     if (text === undefined) return [];
     const [at, ...scope] = JSON.parse(text) as [number, ...string[]];
-    return isRecent(at, REFUSED_MS, clock()) ? scope : [];
-  }
-
-  /**
-   * Notes that the grant of a popup's login is about to be stored.
-   *
-   * @throws AuthorizationError if the frame's requests tell of another user
-   */
-  admit(popup: FramePopup, grantId: string): void {
-    const expected = popup.target.grantId;
-    popup.outcome = expected === undefined || expected === grantId ? 'stored' : 'other';
-    popup.grantId = grantId;
-    if (popup.outcome === 'stored') return;
-    throw new AuthorizationError('Another user has logged in than the user of the frame. Nothing was stored.', {
-      code: 'ERR_OTHER_ACCOUNT',
-      status: 403,
-    });
+    return isRecent(at, REFUSED_MS, this.#now()) ? scope : [];
   }
 
   /**
@@ -139,13 +145,13 @@ export class FrameLogins {
    * @throws TokenStoreError if the session cannot be stored
    */
   async issue(req: IncomingMessage, { challenge }: FrameTarget, session: HandOver): Promise<string | undefined> {
-    const { name, grants, handOvers } = this.#options;
+    const { settings, grants } = this.#runtime;
     const manager = grants.managerFor(req);
-    const code = await handOvers.put(manager.access, challenge, session);
+    const code = await this.#handOvers.put(manager.access, challenge, session);
     if (code === undefined) return undefined;
     const discardUntaken = async () => {
-      const untaken = await handOvers.take(manager.access, code, undefined);
-      const grantId = untaken?.content[name];
+      const untaken = await this.#handOvers.take(manager.access, code, undefined);
+      const grantId = untaken?.content[settings.name];
       if (isRandomGrantId(grantId) && manager.access.hasLock) await manager.discard(grantId);
     };
     setTimeout(() => void discardUntaken().catch(() => {}), CODE_LIFETIME_MS).unref();
@@ -155,7 +161,7 @@ export class FrameLogins {
   /** Discards the grant of a popup whose login the application has refused, unless the grant may be that of the user's tabs. */
   discard(req: IncomingMessage, { grantId }: FramePopup, isOfFrame: boolean): void {
     if (grantId === undefined || !(isOfFrame || isRandomGrantId(grantId))) return;
-    this.#options.grants
+    this.#runtime.grants
       .managerFor(req)
       .discard(grantId)
       .catch(() => {});
@@ -168,11 +174,11 @@ export class FrameLogins {
    * @throws TokenStoreError if a store fails
    */
   async take(req: IncomingMessage, code: string, verifier: string): Promise<boolean> {
-    const { name, grants, handOvers } = this.#options;
+    const { settings, grants } = this.#runtime;
     const before = sessionOf(req);
     if (!before) return false;
     const manager = grants.managerFor(req);
-    const taken = await handOvers.take(manager.access, code, verifier);
+    const taken = await this.#handOvers.take(manager.access, code, verifier);
     if (!taken) return false;
     const former = grants.referenceOf(req);
     polyfillSessionMethods(before, false);
@@ -181,7 +187,7 @@ export class FrameLogins {
     const { cookie } = session;
     if ('maxAge' in taken && typeof cookie === 'object' && cookie !== null) Reflect.set(cookie, 'maxAge', taken.maxAge);
     await saveSession(session);
-    if (former !== undefined && former !== taken.content[name]) manager.discard(former).catch(() => {});
+    if (former !== undefined && former !== taken.content[settings.name]) manager.discard(former).catch(() => {});
     return true;
   }
 }

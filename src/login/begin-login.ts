@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
-import type { FrameLogins } from '../embedded/frame-logins.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import { hostOf, isSecure, originalUrl, queryOf, redirectUriFor } from '../session/incoming-request.js';
 import { type ReturnCookie, safeReturnTo } from '../session/return-cookie.js';
 import type { StepUps } from '../step-up/step-ups.js';
 import type { PendingLogins } from './pending-logins.js';
+import type { Popups } from './popups.js';
 
 /** Options of `passport.authenticate` that an application may set for one route. */
 export interface LoginOptions {
@@ -44,7 +44,8 @@ export interface BeginLoginContext {
   readonly returnCookie: ReturnCookie;
   readonly stepUps: StepUps;
   readonly hostMismatches: HostMismatches;
-  readonly frames: FrameLogins;
+  /** `undefined` for applications without frames. */
+  readonly popups: Popups | undefined;
 }
 
 /**
@@ -62,11 +63,11 @@ export function beginLogin(
   callbackURL: string,
   options: LoginOptions,
 ): string | undefined {
-  const { settings, grants, pendingLogins, returnCookie, stepUps, hostMismatches, frames } = context;
+  const { settings, grants, pendingLogins, returnCookie, stepUps, hostMismatches, popups } = context;
   const ofRouteOrStrategy = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const redirectUri = redirectUriFor(req, callbackURL);
   if (redirectUri === undefined) return undefined;
-  const frame = frames.popupOf(req)?.target;
+  const frame = popups?.popupOf(req)?.target;
   const freed = frame ? 0 : returnCookie.lengthIn(req);
   // The page to return to, and its cookie, belong to the user's tabs.
   const remembered = frame ? undefined : returnCookie.take(req, res);

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { FramePopup } from '../embedded/frame-logins.js';
 import { AuthorizationError, ConfigurationError } from '../errors.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { RequestGrants } from '../session/grant-reference.js';
@@ -18,6 +17,7 @@ import { lostCookieCause, type SessionContent } from '../session/session.js';
 import type { HostMismatches } from './begin-login.js';
 import type { LoginReport } from './login-report.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
+import type { Popup } from './popups.js';
 
 /** What a callback's route asks for: options of `passport.authenticate` or `passport.authorize`. */
 export interface CallbackRoute {
@@ -37,7 +37,7 @@ export interface CallbackRequest {
   readonly res: ServerResponse;
   readonly route: CallbackRoute;
   /** The popup that has sent it. */
-  readonly popup: FramePopup | undefined;
+  readonly popup: Popup | undefined;
   /** Of the request's grants. */
   readonly manager: GrantManager;
   /** The content of the session when the callback began, for `passport.authorize`. */

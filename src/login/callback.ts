@@ -16,11 +16,14 @@ import { type EstablishSessionContext, establishSession } from './establish-sess
 import { type FinishedLogin, type FinishLoginContext, finishLogin } from './finish-login.js';
 import { LoginReport } from './login-report.js';
 import type { PassportActions } from './passport-actions.js';
+import type { Popups } from './popups.js';
 
 /** What callbacks need of their strategy. */
 export interface CallbackContext extends CheckCallbackContext, FinishLoginContext, EstablishSessionContext {
   readonly settings: CheckCallbackContext['settings'] & FinishLoginContext['settings'];
   readonly rounds: LoginRounds;
+  /** `undefined` for applications without frames. */
+  readonly popups: Popups | undefined;
 }
 
 /**
@@ -37,7 +40,7 @@ export async function handleCallback(
   route: CallbackRoute,
 ): Promise<void> {
   const manager = context.grants.requireSessionAndStore(req, route.establishesSession);
-  const popup = context.frames.popupOf(req);
+  const popup = context.popups?.popupOf(req);
   // A popup redirects nowhere, and its frame takes the session by a request of its own site.
   if (route.establishesSession && route.page && !popup) refuseStrictSession(req);
   const sessionAtStart = route.isConnection ? sessionContent(req) : new Map<string, string>();

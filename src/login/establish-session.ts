@@ -1,4 +1,3 @@
-import type { FrameLogins } from '../embedded/frame-logins.js';
 import { GrantHandoff, sentResponseError } from '../session/grant-handoff.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import type { RequestClients } from '../session/request-clients.js';
@@ -11,7 +10,6 @@ export interface EstablishSessionContext {
   readonly settings: { readonly name: string };
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
-  readonly frames: FrameLogins;
 }
 
 /**
@@ -21,7 +19,7 @@ export interface EstablishSessionContext {
  * @throws TokenStoreError if the grant cannot be saved
  */
 export async function establishSession(
-  { grants, clients, frames }: EstablishSessionContext,
+  { grants, clients }: EstablishSessionContext,
   request: CallbackRequest,
   { tokens, verdict, returnTo }: FinishedLogin,
 ): Promise<GrantHandoff> {
@@ -29,7 +27,7 @@ export async function establishSession(
   const sent = sentResponseError(res);
   if (sent) throw sent;
   const grantId = grants.newId(req, verdict.user);
-  if (popup) frames.admit(popup, grantId);
+  popup?.admit(grantId);
   const { idIsInSession } = grants;
   const handoff = new GrantHandoff(request, { ...grants.reference, grantId, scope: tokens.scope });
   const grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);

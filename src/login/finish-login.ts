@@ -147,8 +147,7 @@ function tellPage(
     stepUps.noteRefused(req, res, refused);
     return;
   }
-  popup.refused = refused;
-  if (outcome?.kind === 'fail') popup.outcome = 'declined';
+  popup.noteRefused(refused, outcome?.kind === 'fail');
 }
 
 async function exchangeCode(

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { type Readers, readOptions, scope, withDefault } from '../checks.js';
-import { type Frame, frameOption } from '../embedded/embedded.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { isPageRequest, isPrefetch, namesLogout, refuseFramework } from '../session/incoming-request.js';
 import { loginHelpOf } from '../session/request-clients.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
+import { type FrameGate, frameOption } from './frame-option.js';
 import { isCallback, isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 
 /** Options of {@link requireAuthorization}. */
@@ -27,12 +27,12 @@ const READERS: Readers<{
   readonly login: string | undefined;
   readonly scope: readonly string[];
   readonly property: string;
-  readonly frame: Frame | undefined;
+  readonly frame: FrameGate | undefined;
 }> = {
   login: loginRoute,
   scope: withDefault([], (option, value) => scope(option, value).split(' ').filter(Boolean)),
   property: clientProperty,
-  frame: withDefault(undefined, frameOption),
+  frame: frameOption,
 };
 
 /**
