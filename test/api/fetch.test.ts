@@ -355,8 +355,12 @@ describe('fetch obeys', () => {
     server.always(faulty.answer(302, { location: '/api/v2/other' }));
     expect((await client.fetch('/projects', { redirect: 'manual' })).status).toBe(302);
     // A body that never ends, and is not waited for.
-    server.always(faulty.raw(faulty.head(302, { location: '/api/v2/other', 'content-length': '100' })));
+    const head = faulty.head(302, { location: '/api/v2/other', 'content-length': '100' });
+    const isLeft = new Promise((resolve) => {
+      server.always((socket) => void socket.once('close', resolve).write(head));
+    });
     await expect(client.fetch('/projects', { redirect: 'error' })).rejects.toBeInstanceOf(TypeError);
+    await isLeft;
     expect(targets()).toEqual(['GET /api/v2/projects', 'GET /api/v2/projects']);
   });
 

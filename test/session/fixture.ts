@@ -19,47 +19,6 @@ export function throughProxy() {
   return { socket, app: { get: (setting: string) => (setting === 'trust proxy fn' ? trusts : undefined) } };
 }
 
-/** The lines of `Set-Cookie` of a response. */
-export function setCookies(res: ServerResponse): readonly string[] {
-  return [res.getHeader('Set-Cookie') ?? []].flat().map(String);
-}
-
-/** Keeps cookies, as a browser does, and makes its requests and their responses. */
-export class Jar {
-  readonly #cookies = new Map<string, string>();
-
-  /** The header `Cookie` of the next request; `undefined` without cookies. */
-  get header(): string | undefined {
-    return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ') || undefined;
-  }
-
-  /** The names of its cookies. */
-  get names(): readonly string[] {
-    return [...this.#cookies.keys()];
-  }
-
-  request<T extends object>(headers: IncomingHttpHeaders = {}, added?: T): IncomingMessage & T {
-    const { header } = this;
-    return requestOf({ ...(header === undefined ? {} : { cookie: header }), ...headers }, added);
-  }
-
-  /** Takes the cookies of the response to a request, after a handler has written it. */
-  visit<R>(handler: (req: IncomingMessage, res: ServerResponse) => R, req: IncomingMessage = this.request()): R {
-    const res = new ServerResponse(req);
-    const result = handler(req, res);
-    this.take(res);
-    return result;
-  }
-
-  take(res: ServerResponse): void {
-    for (const line of setCookies(res)) {
-      const [, name = '', value = '', rest = ''] = /^([^=]+)=([^;]*)(.*)$/.exec(line) ?? [];
-      if (/; Max-Age=0\b/.test(rest)) this.#cookies.delete(name);
-      else this.#cookies.set(name, value);
-    }
-  }
-}
-
 /** Gives a request a new session of express-session. */
 export function withSession(req: IncomingMessage, store = new MemoryStore(), content: object = {}) {
   const middleware = session({ store, secret: 'secret', resave: false, saveUninitialized: false });
