@@ -51,7 +51,7 @@ export function createStrategy(options: StrategyOptions): Strategy {
   });
 }
 
-/** Id of the grant of the organization that has installed the application, which belongs to no user. */
+/** Id of the grant of the organization that installed the application. It belongs to no user. */
 export const organizationGrant = 'organization';
 
 /** Returns the application: log in, show projects, log out. */
@@ -59,8 +59,13 @@ export function createApp(options: AppOptions): Application {
   const { strategy, sessionSecret, sessionStore, secure, panel, embedded, openToOperators } = options;
   const logins = new passport.Passport();
   logins.use(strategy);
+  /** For the operator's page: grants have ids alone. */
+  const names = new Map<string, string>();
   logins.serializeUser((user, done) => done(null, user));
-  logins.deserializeUser((user: Express.User, done) => done(null, user));
+  logins.deserializeUser((user: Express.User, done) => {
+    if (openToOperators) names.set(user.id, user.name);
+    done(null, user);
+  });
 
   const app = express();
   app.disable('x-powered-by');
@@ -95,13 +100,13 @@ export function createApp(options: AppOptions): Application {
 
   // All grants, and a button that logs an account out everywhere. Put your own check of who the operator is in front of them.
   if (openToOperators) {
-    app.get('/grants', async (_req, res) => pages.send(res, pages.grants(await grantsByAccount(strategy))));
+    app.get('/grants', async (_req, res) => pages.send(res, pages.grants(await grantsByAccount(strategy), names)));
     app.post('/grants/:account/end', async (req, res) => {
       const grants = (await grantsByAccount(strategy)).get(req.params.account) ?? [];
       await strategy.deleteGrant(grants.map(({ grantId }) => grantId));
       res.redirect(303, '/grants');
     });
-    // A job of the organization: nobody has logged in for it.
+    // A job of the organization, which needs no user to log in.
     app.post('/grants/job', async (_req, res) => {
       const { data } = await strategy.client(organizationGrant).projects<pages.ProjectList>();
       await pages.send(res, pages.job(data));
@@ -113,7 +118,7 @@ export function createApp(options: AppOptions): Application {
   return app;
 }
 
-/** Passport reports a declined login with status 401, and one that was not begun here or is over with 403. */
+/** Passport reports a declined login with status 401, and one that did not start here or is over with 403. */
 function declined(error: unknown, req: Request, res: Response, next: NextFunction): void {
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   if (status === 401) res.redirect('/declined');

@@ -13,7 +13,7 @@ import type { Emulator } from 'passport-oauth-app/emulator';
 import { html } from './html.js';
 import type { ProjectList } from './pages.js';
 
-/** Where the pages for a frame are. */
+/** Path of the pages for a frame. */
 const root = '/embedded';
 
 /**
@@ -63,8 +63,10 @@ export function embeddedPages(service: Emulator, strategyOptions: StrategyOption
     const { source } = html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Projects</title><link rel="stylesheet" href="/style.css"></head>
-<body><main><div><h1>Projects</h1>
-<ul>${data.map((project) => html`<li>${project.data.name}</li>`)}</ul></div></main></body>
+<body><main><div><h1>Projects, inside the service</h1>
+<p>This page runs in a frame of the service, without cookies: the service signs a token that identifies you.</p>
+<ul>${data.map((project) => html`<li>${project.data.name}</li>`)}</ul>
+<p><a class="button" href="${url}" target="_top">Back to the example</a></p></div></main></body>
 </html>`;
     res.send(source);
   });

@@ -33,7 +33,7 @@ export async function send(res: Response, page: Page): Promise<void> {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} · Example of passport-oauth-app</title>
+<title>${views?.verdictText ? `${views.verdictText} · ` : ''}${title} · Example of passport-oauth-app</title>
 <link rel="icon" href="/icon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/style.css">
 <script src="/panel.js" type="module"></script>
@@ -88,17 +88,17 @@ export const home: Page = (req, views) => {
   if (viewer) {
     const whose = viewer.organization ? `Organization ${viewer.organization}` : 'A personal account';
     const lead = html`${whose}. Requests go to <code>${req.apiClient.baseUrl}</code>`;
-    const ways = [link('/glossary', 'Use my glossary'), link('/login', 'Log in as somebody else')];
+    const ways = [link('/glossary', 'Use my glossary'), link('/login', 'Log in as another user')];
     const intro = opening(`Hello, ${viewer.name}`, lead, button('/projects', 'See my projects'), ...ways, inFrame);
     return { title: 'Home', intro, main };
   }
-  // The session still knows the person, and the grant is gone.
+  // The session still has the user, but the grant is gone.
   const ended = req.user
-    ? html`<p class="notice" role="status" data-tone="ended">Your permission has ended. Log in to go on.</p>`
+    ? html`<p class="notice" role="status" data-tone="ended">Your access has expired. Log in to continue.</p>`
     : undefined;
-  const title = html`Log in once.<br>Your token never goes stale.`;
+  const title = html`Log in once.<br>Your token stays fresh.`;
   const lead =
-    'This application acts on your behalf at a service with short-lived tokens. Log in, and watch how they are kept fresh.';
+    'This application calls a service with short-lived tokens on your behalf. Log in, and watch it keep them fresh.';
   return { title: 'Welcome', intro: html`${ended}${opening(title, lead, button('/login', 'Log in'), inFrame)}`, main };
 };
 
@@ -116,43 +116,55 @@ export function projects(list: ProjectList['data']): Page {
       'Projects',
       html`From <code>${req.apiClient.baseUrl}/projects</code>, on behalf of ${req.user?.name}.`,
     ),
-    main: list.length > 0 ? html`<ul class="projects">${list.map(item)}</ul>` : html`<p>There are none yet.</p>`,
+    main: list.length > 0 ? html`<ul class="projects">${list.map(item)}</ul>` : html`<p>You have no projects yet.</p>`,
   });
 }
 
 /** Returns the operator's page: who has granted this application access, with a button that ends it. */
-export function grants(accounts: ReadonlyMap<string, readonly GrantSummary[]>): Page {
-  const lead = 'For the operator: who has given this application access. It is shown with the emulated service only.';
+export function grants(
+  accounts: ReadonlyMap<string, readonly GrantSummary[]>,
+  names: ReadonlyMap<string, string>,
+): Page {
+  const lead = 'For the operator: the users who gave this application access. Shown with the emulated service only.';
   return (req) => ({
     title: 'Grants',
     intro: opening('Grants', lead),
     main: html`<form method="post" action="/grants/job"><button class="small">Run a job as the organization</button></form>
-${accounts.size > 0 ? html`<ul class="projects">${[...accounts].map((one) => accountItem(one, req.user?.id))}</ul>` : html`<p>Nobody is logged in.</p>`}`,
+${accounts.size > 0 ? html`<ul class="projects">${[...accounts].map((one) => accountItem(one, names.get(one[0]), req.user?.id))}</ul>` : html`<p>No user is logged in.</p>`}`,
   });
 }
 
-function accountItem([account, grants]: readonly [string, readonly GrantSummary[]], viewer: string | undefined): Html {
+function accountItem(
+  [account, grants]: readonly [string, readonly GrantSummary[]],
+  name = `Account ${account}`,
+  viewer?: string,
+): Html {
   const living = grants.filter(({ ended }) => !ended).length;
-  const logins = living === 0 ? 'Ended: the user has to log in again' : living === 1 ? '1 login' : `${living} logins`;
+  const logins = living === 0 ? 'Expired: the user has to log in again' : living === 1 ? '1 login' : `${living} logins`;
   const latest = Math.max(...grants.map(({ createdAt, refreshedAt }) => refreshedAt ?? createdAt ?? 0));
   const time = new Date(latest).toISOString();
-  const about = [grants[0]?.organizationDomain ?? 'Personal account', logins, grants[0]?.scope?.join(', ')];
+  const about = [
+    `Account ${account}`,
+    grants[0]?.organizationDomain ?? 'Personal account',
+    logins,
+    grants[0]?.scope?.join(', '),
+  ];
   return html`<li class="card">
-<h2>Account ${account}${account === viewer ? ' (you)' : undefined}</h2>
+<h2>${name}${account === viewer ? ' (you)' : undefined}</h2>
 <p class="soft">${about.filter(Boolean).join(' · ')}<br>Last token: <time datetime="${time}">${time.slice(0, 19).replace('T', ' ')} UTC</time></p>
-<form method="post" action="/grants/${encodeURIComponent(account)}/end"><button class="small" aria-label="Log out everywhere: account ${account}">Log out everywhere</button></form>
+<form method="post" action="/grants/${encodeURIComponent(account)}/end"><button class="small" aria-label="Log out everywhere: ${name}">Log out everywhere</button></form>
 </li>`;
 }
 
 /** Returns the page after a job of the organization. */
 export function job({ length }: ProjectList['data']): Page {
-  const lead = `The organization acme has installed the application. Its job has seen ${length} projects, and nobody had to log in for it.`;
-  return () => ({ title: 'Job', intro: opening('The job has run', lead, button('/grants', 'Back to the grants')) });
+  const lead = `The organization acme installed the application. Its job found ${length} projects, without a user logging in.`;
+  return () => ({ title: 'Job', intro: opening('The job is done', lead, button('/grants', 'Back to the grants')) });
 }
 
-/** The page that needs one scope more than the login asks for. */
+/** The page that needs one more scope than the login requests. */
 export const glossary: Page = (req) => {
-  const lead = 'This page needed one permission more, and you have given it. The application may now use:';
+  const lead = 'This page needed one more permission, and you granted it. The application may now use:';
   const scopes = html`<ul>${req.apiClient.scope.map((scope) => html`<li><code>${scope}</code></li>`)}</ul>`;
   return { title: 'Glossary', intro: html`${opening('Glossary', lead)}${scopes}<div class="actions">${start}</div>` };
 };
@@ -161,10 +173,10 @@ export const glossary: Page = (req) => {
 export const declined: Page = (req) => {
   const viewer = viewerOf(req);
   const [title, lead] = viewer
-    ? ['nothing has changed', `You are still logged in as ${viewer.name}, with the permission that you gave before.`]
-    : ['that is fine', 'The service has given this application nothing. You can log in whenever you change your mind.'];
+    ? ['nothing changed', `You are still logged in as ${viewer.name}, with the permissions you gave before.`]
+    : ['that is fine', 'The service gave this application no access. You can log in whenever you change your mind.'];
   const ways = viewer
-    ? [start, link('/login', 'Log in as somebody else')]
+    ? [start, link('/login', 'Log in as another user')]
     : [button('/login', 'Log in'), link('/', 'Back to the start')];
   return { title: 'Login declined', intro: opening(`You declined, and ${title}`, lead, ...ways) };
 };
@@ -172,5 +184,5 @@ export const declined: Page = (req) => {
 /** The page for an address that does not exist. */
 export const notFound: Page = () => ({
   title: 'Not found',
-  intro: html`<p class="status">404</p>${opening('There is nothing here', 'The address is mistyped, or the page has moved.', start)}`,
+  intro: html`<p class="status">404</p>${opening('Page not found', 'Check the address, or start over.', start)}`,
 });

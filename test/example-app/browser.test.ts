@@ -51,12 +51,12 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await logIn('Ada Ferrant');
     await page.getByRole('link', { name: 'Use my glossary' }).click();
     await page.getByRole('button', { name: 'Decline' }).click();
-    await page.getByRole('heading', { name: 'You declined, and nothing has changed' }).waitFor();
+    await page.getByRole('heading', { name: 'You declined, and nothing changed' }).waitFor();
     await open('/');
     await page.getByRole('link', { name: 'Use my glossary' }).click();
     await page.getByRole('checkbox', { name: 'glossary' }).uncheck();
     await page.getByRole('button', { name: 'Approve' }).click();
-    await page.getByRole('heading', { name: 'This page needs one permission more' }).waitFor();
+    await page.getByRole('heading', { name: 'This page needs one more permission' }).waitFor();
     await page.getByRole('link', { name: 'Ask me again' }).click();
     await page.getByRole('button', { name: 'Approve' }).click();
     await page.getByRole('heading', { name: 'Glossary' }).waitFor();
@@ -93,16 +93,16 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
   it('runs a job as the organization that has installed it, with nobody logged in', async () => {
     await open('/grants');
     await page.getByRole('button', { name: 'Run a job as the organization' }).click();
-    await page.getByText('Its job has seen 3 projects').waitFor();
+    await page.getByText('Its job found 3 projects').waitFor();
     expect(await findings(page)).toEqual([]);
     // It is no login of a user.
     await page.getByRole('link', { name: 'Back to the grants' }).click();
-    await page.getByText('Nobody is logged in').waitFor();
+    await page.getByText('No user is logged in').waitFor();
   });
 
   it('shows the operator all grants, and logs an account out everywhere', async () => {
     await open('/grants');
-    await page.getByText('Nobody is logged in').waitFor();
+    await page.getByText('No user is logged in').waitFor();
     const phones = await Promise.all([chromium.visit(), chromium.visit()]);
     await logIn('Ben Okafor');
     for (const each of phones) await logIn('Ada Ferrant', '/projects', each.page);
@@ -115,7 +115,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await page.getByText('acme · 1 login').waitFor();
     for (const each of phones) {
       await open('/', each.page);
-      await each.page.getByText('Your permission has ended').waitFor();
+      await each.page.getByText('Your access has expired').waitFor();
       await each.close();
     }
   });
@@ -156,8 +156,8 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
 
   it('shows a refused token and its refresh in the log, which stays open while the page goes on', async () => {
     await logIn('Ada Ferrant');
-    await page.getByRole('button', { name: 'Refuse my token' }).click();
-    await page.getByText('The service refused the token: 1 refresh').waitFor();
+    await page.getByRole('button', { name: 'Reject my token' }).click();
+    await page.getByText('The service rejected the token: 1 refresh').waitFor();
     const log = page.getByRole('region', { name: 'Log, newest first' });
     expect(await log.isVisible()).toBe(false);
     await page.getByText('Log: every event').click();
@@ -174,7 +174,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await service.click();
     await page.getByText('No usable token').waitFor();
     await page.getByRole('img', { name: /1 outages?/ }).waitFor();
-    await page.getByRole('button', { name: 'Mend everything' }).click();
+    await page.getByRole('button', { name: 'Fix everything' }).click();
     await page.getByText('left of 45 s').waitFor();
     await page.getByText('Break the service ✓').waitFor();
     await page.getByRole('heading', { name: 'Hello, Ada Ferrant' }).waitFor();
@@ -276,7 +276,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     it('after the permission has ended', async () => {
       await logIn('Ada Ferrant');
       await press('Revoke at the service');
-      await page.getByText('Your permission has ended').waitFor();
+      await page.getByText('Your access has expired').waitFor();
       await expectNone();
     });
 
@@ -288,7 +288,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
       await page.getByText('No usable token').waitFor();
       expect(await findings(page)).toEqual([]);
       await open('/projects');
-      await page.getByRole('heading', { name: 'The service does not answer' }).waitFor();
+      await page.getByRole('heading', { name: 'The service is not responding' }).waitFor();
       expect(await findings(page)).toEqual([]);
       visit.problems.length = 0;
     });

@@ -120,7 +120,7 @@ describe.skipIf(!hasRedis())('npm run start:cluster', () => {
     const home = async () => (await browser.visit(`${url}/`)).text;
     await expect.poll(home).toMatch(/waited, 1 refresh, 12 × 200, 0 lost logins, 2 processes/);
     const job = await browser.visit(`${url}/grants/job`, { method: 'POST' });
-    expect(job.text).toContain('Its job has seen 3 projects');
+    expect(job.text).toContain('Its job found 3 projects');
 
     const cookie = browser.cookieHeader(url);
     const panel = await fetch(`${url}/panel/events`, { headers: { cookie } });

@@ -20,7 +20,7 @@ describe('the pages of the example', () => {
     expect(text).toContain('acme.api.localhost');
     expect(text).toContain('left of 45 s');
     expect(text).toContain('Not refreshed yet.');
-    expect(text).toContain('>Log in as somebody else</a>');
+    expect(text).toContain('>Log in as another user</a>');
   });
 
   it('list the projects with their progress', async () => {
@@ -54,7 +54,7 @@ describe('the pages of the example', () => {
     await application.logIn(browser);
     const refused = await decide('/glossary', { scope: ['project', 'tm'] });
     expect([refused.status, refused.url]).toEqual([403, `${application.url}/glossary`]);
-    expect(refused.text).toContain('You have not allowed glossary');
+    expect(refused.text).toContain('You did not allow glossary');
     const click = { 'sec-fetch-user': '?1', 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'navigate' };
     const page = await decide('/glossary', {}, { headers: click });
     expect(page.url).toBe(`${application.url}/glossary`);
@@ -65,11 +65,11 @@ describe('the pages of the example', () => {
     const page = await decide('/login', { decline: true });
     expect(page.url).toBe(`${application.url}/declined`);
     expect(page.text).toContain('You declined');
-    expect(page.text).toContain('has given this application nothing');
+    expect(page.text).toContain('gave this application no access');
     expect(application.tokenRequests()).toBe(0);
   });
 
-  it('say that nothing has changed where somebody declines who is logged in', async () => {
+  it('say that nothing changed where somebody declines who is logged in', async () => {
     await application.logIn(browser);
     const page = await decide('/login', { decline: true });
     expect(page.text).toContain('You are still logged in as Ada Ferrant');
@@ -94,7 +94,7 @@ describe('the pages of the example', () => {
   it('refuse a callback that was begun elsewhere, without a token request', async () => {
     const page = await open('/callback?code=stolen&state=forged');
     expect(page.status).toBe(403);
-    expect(page.text).toContain('not begun here');
+    expect(page.text).toContain('did not start here');
     expect(page.text).not.toMatch(/stolen|forged/);
     expect(application.tokenRequests()).toBe(0);
   });
@@ -102,14 +102,14 @@ describe('the pages of the example', () => {
   it('answer an unknown address with a page of their own', async () => {
     const page = await open('/nowhere');
     expect(page.status).toBe(404);
-    expect(page.text).toContain('There is nothing here');
+    expect(page.text).toContain('Page not found');
   });
 
   it('explain a refusal of the service and get over it', async () => {
     await application.logIn(browser);
     const mend = application.service.fail('api', { status: 400, body: { error: 'no' }, times: Infinity });
     const page = await open('/projects');
-    expect(page.text).toContain('The service refused the request');
+    expect(page.text).toContain('The service rejected the request');
     expect(page.text).not.toMatch(/\bat .*\.(ts|js):\d+/);
     mend();
     expect((await open('/projects')).status).toBe(200);
@@ -124,7 +124,7 @@ describe('the pages of the example', () => {
     const page = await open('/projects');
     expect(page.status).toBe(503);
     expect(page.headers.get('retry-after')).toBe('7');
-    expect(page.text).toContain('The service does not answer');
+    expect(page.text).toContain('The service is not responding');
     expect(page.text).toContain('You are still logged in');
     expect(page.text).toContain('in <b>7 s</b>');
     expect(page.text).toContain('data-wait="7"');
@@ -145,7 +145,7 @@ describe('the pages of the example', () => {
   it.each([
     { status: 503, title: 'The service has a problem' },
     { status: 500, title: 'The service has a problem' },
-    { status: 429, title: 'The service asks for patience' },
+    { status: 429, title: 'Too many requests' },
   ])('ask for patience where the API answers $status, and say for how long', async ({ status, title }) => {
     vi.spyOn(console, 'error').mockImplementation(() => {});
     await application.logIn(browser);

@@ -57,7 +57,7 @@ async function breakService({ page, url, pass, press }: Stage): Promise<undefine
 
 async function recover(stage: Stage): Promise<undefined> {
   await breakService(stage);
-  await stage.press('Mend everything');
+  await stage.press('Fix everything');
   await stage.pass(12);
   await stage.press('12 calls at once');
 }

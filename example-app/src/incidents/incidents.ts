@@ -19,7 +19,7 @@ import type { Effect, Primary } from '../primary.js';
 
 declare module 'express-session' {
   interface SessionData {
-    /** What came of an incident, in one sentence: shown by the next page, once. */
+    /** The result of an incident in one sentence. The next page shows it once. */
     verdict?: {
       readonly text: string;
       /** `kept`: calls fail, and the login is kept. `ended`: the user has to log in again. */
@@ -42,17 +42,17 @@ const reads = ['get', 'lock', 'list'];
 /** How the sentence of an incident begins, and what goes wrong, by the names of the catalogue. */
 const incidents: ReadonlyMap<string, readonly [says: string, effect: Effect]> = new Map([
   // As slow as over a network.
-  ['burst', ['12 calls met a refused token', { fault: { delay: 300 } }]],
-  ['refuse', ['The service refused the token', {}]],
+  ['burst', ['12 calls arrived with a rejected token', { fault: { delay: 300 } }]],
+  ['refuse', ['The service rejected the token', {}]],
   ['slow', ['The token endpoint was slow', { fault: slow }]],
   ['other-process', ['Another process refreshed first', {}]],
-  ['unsaved', ['The token store takes no writes', { store: [reads, 10] }]],
+  ['unsaved', ['The token store is read-only', { store: [reads, 10] }]],
   ['outage', ['The service is down', { fault: outage }]],
   ['store-down', ['The token store is down', { store: [[], 15] }]],
-  ['bad-secret', ['The service refuses the client secret', { fault: badSecret }]],
-  ['mend', ['Everything is mended', { instead: 'mend', store: [[], 0] }]],
-  ['revoke', ['The service ended the permission', { instead: 'revoke' }]],
-  ['lost-answer', ['The answer to the refresh was lost', { fault: { afterEffect: true } }]],
+  ['bad-secret', ['The service rejects the client secret', { fault: badSecret }]],
+  ['mend', ['Everything works again', { instead: 'mend', store: [[], 0] }]],
+  ['revoke', ['The service ended your access', { instead: 'revoke' }]],
+  ['lost-answer', ['The response to the refresh was lost', { fault: { afterEffect: true } }]],
   ['log-out', ['You logged out during a refresh', { fault: slow }]],
 ]);
 const callsOfBurst = 12;
@@ -64,7 +64,7 @@ const refreshWords: Readonly<Record<RefreshEvent['outcome'], string>> = {
   adopted: 'its tokens are used, no refresh',
   unsaved: '1 refresh, its tokens are kept in memory',
   saved: 'the tokens in memory were saved',
-  discarded: 'the late refresh was discarded',
+  discarded: 'the late tokens were discarded',
   failed: 'the refresh failed',
 };
 
@@ -98,7 +98,7 @@ export function createIncidents(strategy: Strategy, options: StrategyOptions, pr
     const causes = numbers.map((number) => ({ userId, call: { burst, number } }));
     await primary.burst(grantId, causes);
     const latest = latestBurst(journal.of(grantId).entries);
-    if (!latest) return { text: `${says}: none has ended.`, tone: 'kept' };
+    if (!latest) return { text: `${says}: none finished.`, tone: 'kept' };
     const isGood = latest.rows.every(({ outcome }) => outcome.startsWith('2'));
     return verdictOf(says, outcomeWords(latest), isGood, latest.lostLogins === 0);
   }
@@ -122,14 +122,13 @@ export function createIncidents(strategy: Strategy, options: StrategyOptions, pr
     const call = await calling;
     stopHearing();
     const outcomes = [...refreshes, call.words];
-    if (name === 'log-out')
-      return { text: `${says}: ${outcomes.join(', ')}, nothing logs you in again.`, tone: 'good' };
+    if (name === 'log-out') return { text: `${says}: ${outcomes.join(', ')}, you stay logged out.`, tone: 'good' };
     return verdictOf(says, outcomes, call.succeeded, req.apiClient.authorized);
   }
 }
 
 function verdictOf(says: string, outcomes: readonly string[], isGood: boolean, isLoggedIn: boolean): Verdict {
-  const parts = [...outcomes, isLoggedIn ? 'nobody logged out' : 'log in to go on'];
+  const parts = [...outcomes, isLoggedIn ? 'still logged in' : 'log in to continue'];
   return { text: `${says}: ${parts.join(', ')}.`, tone: isGood ? 'good' : isLoggedIn ? 'kept' : 'ended' };
 }
 

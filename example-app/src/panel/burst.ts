@@ -54,41 +54,45 @@ function rowOf(entries: readonly Entry[]) {
   }));
   // A call that failed before any request has none.
   const seen = attempts.length > 0 ? attempts : [{ from, to, outcome }];
-  return { number: last ? numberOf(last) : 0, from, to, outcome, pid: last?.pid, attempts: seen };
+  return { number: last ? numberOf(last) : 0, from, to, outcome, pid: last?.pid ?? 0, attempts: seen };
 }
 
-/** Returns the outcomes of a burst in words: how many refreshes there were, and how often each status came. */
+/** Returns the outcomes of a burst in words: how many processes and refreshes there were, and how often each status came. */
 export function outcomeWords({ rows, refreshes }: Burst): readonly string[] {
+  const processes = new Set(rows.map(({ pid }) => pid)).size;
   const outcomes = [...new Set(rows.map(({ outcome }) => outcome))];
   const counts = outcomes.map((one) => `${rows.filter(({ outcome }) => outcome === one).length} × ${one}`);
-  return [counted(refreshes.length, 'refresh', 'refreshes'), ...counts];
+  const words = [counted(refreshes.length, 'refresh', 'refreshes'), ...counts];
+  return processes > 1 ? [`${processes} processes`, ...words] : words;
 }
 
 /** Returns a burst in words, such as `12 waited, 1 refresh, 12 × 200, 0 lost logins`. */
 export function burstSentence(burst: Burst): string {
   const { rows, refreshes, lostLogins } = burst;
   const waited = rows.filter((row) => refreshes.some((one) => row.from <= one.to && row.to >= one.from)).length;
-  const processes = new Set(rows.map(({ pid }) => pid)).size;
-  const words = [`${waited} waited`, ...outcomeWords(burst), counted(lostLogins, 'lost login', 'lost logins')];
-  return (processes > 1 ? [...words, `${processes} processes`] : words).join(', ');
+  return [`${waited} waited`, ...outcomeWords(burst), counted(lostLogins, 'lost login', 'lost logins')].join(', ');
 }
 
 const counted = (count: number, one: string, many: string) => `${count} ${count === 1 ? one : many}`;
 
 /** Draws a burst as a waterfall: one row for the refresh, one for each call. */
 export function burstDrawing(burst: Burst): Html {
-  const x = scale(burst, 92);
+  // Leaves room for the labels at the right.
+  const isShared = new Set(burst.rows.map(({ pid }) => pid)).size > 1;
+  const x = scale(burst, isShared ? 76 : 92);
   const height = 44 + burst.rows.length * 15;
   const bar = (span: Span, colour: string, y: number, height: number, title?: Html) =>
     html`<rect fill="var(--${colour})" ${place(x, span)} y="${y}" height="${height}" rx="1.5">${title}</rect>`;
-  const row = ({ number, from, to, attempts, outcome }: Row, index: number) => {
+  const pids = [...new Set(burst.rows.map(({ pid }) => pid))].sort((one, other) => one - other);
+  const row = ({ number, from, to, attempts, outcome, pid }: Row, index: number) => {
     const y = 36 + index * 15;
-    const attempt = (one: Row['attempts'][number]) => {
-      const colour = one.outcome.startsWith('2') ? 'soft' : 'bad';
+    const attempt = (one: Row['attempts'][number], attempt: number) => {
+      const isRepeated = one.outcome === '401' && attempt < attempts.length - 1;
+      const colour = one.outcome.startsWith('2') ? 'soft' : isRepeated ? 'repeated' : 'bad';
       return bar(one, colour, y, 11, html`<title>Call ${number}: ${one.outcome}</title>`);
     };
     return html`${bar({ from, to }, 'waiting', y + 4, 3)}${attempts.map(attempt)}
-<text class="axis" x="100%" y="${y + 10}" text-anchor="end">${/^\d+$/.test(outcome) ? outcome : '×'}</text>`;
+<text class="axis" x="100%" y="${y + 10}" text-anchor="end">${pids.length > 1 ? `process ${pids.indexOf(pid) + 1}: ` : ''}${/^\d+$/.test(outcome) ? outcome : '×'}</text>`;
   };
   const key = (colour: string, text: string, height = 11) =>
     html`<span><svg width="14" height="${height}" aria-hidden="true"><rect fill="var(--${colour})" width="14" height="${height}"/></svg>${text}</span>`;
@@ -98,6 +102,6 @@ export function burstDrawing(burst: Burst): Html {
 ${burst.refreshes.map((span) => html`${bar(span, 'tint', 28, height - 28)}${bar(span, 'token-1', 18, 10)}`)}
 ${burst.rows.map(row)}
 </svg>
-<p class="legend">${key('bad', 'Refused')}${key('waiting', 'Waits for the refresh', 3)}${key('soft', 'Answered')}</p>
+<p class="legend">${key('repeated', 'Rejected, then repeated')}${key('waiting', 'Waits for the refresh', 3)}${key('soft', 'Succeeded')}</p>
 <p><b>${burstSentence(burst)}</b></p>`;
 }

@@ -44,13 +44,13 @@ const beginning = {
   /** The oldest first. */
   entries: [] as readonly Entry[],
   refreshes: 0,
-  /** True once a token has run down and was refreshed. */
-  ranDown: false,
+  /** True once several calls were made at once. */
+  burst: false,
   /** True once a refresh has succeeded after a failed one. */
   recovered: false,
 };
 
-/** The latest entries of one grant, and what all of them add up to since the login, by any process. */
+/** The latest entries of one grant, and totals since its login, over all processes. */
 export type Story = Readonly<typeof beginning>;
 
 const maxEntries = 400;
@@ -78,7 +78,7 @@ export class Journal {
 
   add(entry: Entry): void {
     const { grantId } = entry;
-    const { entries, refreshes: before, ranDown, recovered } = this.of(grantId);
+    const { entries, refreshes: before, burst, recovered } = this.of(grantId);
     const isRefresh = entry.kind === 'refresh' && ['refreshed', 'unsaved'].includes(entry.event.outcome);
     const refreshes = before + (isRefresh ? 1 : 0);
     const added = isRefresh || entry.kind === 'login' ? { ...entry, token: refreshes + 1 } : entry;
@@ -88,7 +88,7 @@ export class Journal {
     this.#stories.set(grantId, {
       entries: [...entries.slice(1 - maxEntries), added],
       refreshes,
-      ranDown: ranDown || (isRefresh && entry.event.trigger !== 'refused'),
+      burst: burst || entry.cause?.call !== undefined,
       recovered: recovered || (isRefresh && hadFailed),
     });
     const [oldest] = this.#stories.keys();

@@ -13,6 +13,8 @@ export interface PanelViews {
   readonly firstMinute: Html | undefined;
   readonly incidents: Html | undefined;
   readonly verdict: Html | undefined;
+  /** For the title of the page, which screen readers announce first. */
+  readonly verdictText: string | undefined;
 }
 
 /** How often the parts are drawn anew, so that time passes on them. */
@@ -61,6 +63,7 @@ export function createPanel(journal: Journal, incidents: Router | undefined, clo
       firstMinute: incidents && firstMinute,
       incidents: incidents && authorized ? incidentsView : undefined,
       verdict: verdict && html`<p class="notice" role="status" data-tone="${verdict.tone}">${verdict.text}</p>`,
+      verdictText: verdict?.text,
     };
   }
 

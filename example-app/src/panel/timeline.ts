@@ -12,7 +12,13 @@ export interface Span {
 type TokenSpan = Span & { readonly number: number };
 
 /** A request to the token endpoint, with the number of the token that it brought, or to the API. */
-type RequestSpan = Span & { readonly good: boolean; readonly title: string; readonly token?: number | undefined };
+type RequestSpan = Span & {
+  readonly good: boolean;
+  readonly title: string;
+  readonly token?: number | undefined;
+  /** True if the service rejected the token, and the call was repeated with a new one. */
+  readonly isRepeated?: boolean;
+};
 
 /** The last seconds of a grant. */
 export type Timeline = ReturnType<typeof timelineOf>;
@@ -38,7 +44,7 @@ export function timelineOf({ entries }: Story, to: number, incidentAt = -usualMs
     /** From a failed refresh to the next good one. */
     outages: inWindow(outageSpans(entries, to)),
     tokenRequests: inWindow(entries.flatMap(tokenRequest)),
-    apiCalls: inWindow(entries.flatMap(apiCall)),
+    apiCalls: inWindow(entries.flatMap((entry, index) => apiCall(entry, entries.slice(index + 1)))),
     /** True if a token is in use at the end. */
     hasToken: tokens.at(-1)?.to === to,
   };
@@ -90,11 +96,13 @@ function tokenRequest(entry: Entry): RequestSpan[] {
   return isFree ? [] : [{ from, to, good: false, title: reasonWords(event.reason) ?? event.outcome }];
 }
 
-function apiCall(entry: Entry): RequestSpan[] {
+function apiCall(entry: Entry, later: readonly Entry[]): RequestSpan[] {
   if (entry.kind !== 'api') return [];
   const { method, path, status, reason } = entry.event;
-  const title = `${method} ${path}: ${status ?? reasonWords(reason)}`;
-  return [{ from: startOf(entry), to: entry.at, good: reason === undefined, title }];
+  const isSecondTry = ({ kind, event }: Entry) => kind === 'api' && event.path === path && event.attempts === 2;
+  const isRepeated = status === 401 && entry.event.attempts === 1 && later.some(isSecondTry);
+  const title = `${method} ${path}: ${status ?? reasonWords(reason)}${isRepeated ? ', then repeated' : ''}`;
+  return [{ from: startOf(entry), to: entry.at, good: reason === undefined || isRepeated, title, isRepeated }];
 }
 
 /** Shown to visitors who have not logged in: two tokens, an outage, and the token after it. */
@@ -133,7 +141,7 @@ ${outages.map((span) => html`<rect fill="url(#hatch)" fill-opacity="0.55" ${plac
 <text class="axis" x="50%" y="176" text-anchor="middle">${seconds / 2} s</text>
 <text class="axis" x="100%" y="176" text-anchor="end">now</text>
 </svg>
-<p class="legend"><span><svg width="14" height="11" aria-hidden="true"><rect fill="url(#hatch)" width="14" height="11"/></svg>Outage</span><span><b aria-hidden="true">×</b> Failed</span></p>`;
+<p class="legend"><span><svg width="14" height="11" aria-hidden="true"><rect fill="url(#hatch)" width="14" height="11"/></svg>Outage</span><span><svg width="14" height="11" aria-hidden="true"><rect fill="var(--repeated)" width="14" height="11"/></svg>Rejected, then repeated</span><span><b aria-hidden="true">×</b> Failed</span></p>`;
 }
 
 function tokenBar(x: Scale, { number, from, to }: TokenSpan): Html {
@@ -142,12 +150,13 @@ function tokenBar(x: Scale, { number, from, to }: TokenSpan): Html {
 }
 
 /** A request: a line, or a bar where it took long; a cross where it failed. */
-function mark(x: Scale, { good, token, title, from, to }: RequestSpan, y: number): Html {
+function mark(x: Scale, { good, token, title, from, to, isRepeated }: RequestSpan, y: number): Html {
   const width = x(to) - x(from);
   const isThin = width < 100 / 150;
   if (!good && isThin)
     return html`<text class="failed" x="${x(from)}%" y="${y + 19}" text-anchor="middle">×<title>${title}</title></text>`;
-  const fill = good ? (token === undefined ? 'var(--soft)' : colourOf(token)) : 'var(--bad)';
+  const passed = isRepeated ? 'var(--repeated)' : 'var(--soft)';
+  const fill = good ? (token === undefined ? passed : colourOf(token)) : 'var(--bad)';
   return html`<rect fill="${fill}" x="${x(from)}%" width="${isThin ? '3' : `${width}%`}" y="${y}" height="24" rx="1.5"><title>${title}</title></rect>`;
 }
 

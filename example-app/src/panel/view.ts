@@ -16,7 +16,7 @@ export interface PanelContent {
   readonly now: number;
 }
 
-/** Returns the pieces that change while a page is open. The page contains them, and the stream sends those that have changed. */
+/** Returns the parts that change while a page is open. The page contains them, and the stream sends updates. */
 export function panelParts(content: PanelContent): Readonly<Record<string, Html>> {
   const { story, authorized, incidentAt, now } = content;
   const timeline = timelineOf(story, now, incidentAt);
@@ -27,23 +27,27 @@ export function panelParts(content: PanelContent): Readonly<Record<string, Html>
     guide: guide(authorized ? story : undefined),
     token: tokenView(content, timeline.hasToken),
     timeline: timelineDrawing(timeline),
-    // One that ended before the latest incident would be taken for what came of it.
+    // One from before the latest incident would look like its result.
     burst: burst && burst.to >= (incidentAt ?? 0) ? burstDrawing(burst) : html``,
     latest: words ? html`<b>${words.title}</b>: ${words.note}` : html``,
     log: logView(story.entries),
   };
 }
 
-/** Returns the first minute in three steps. @param story `undefined` before the login */
+/** Returns the first minute in three steps, with their buttons. @param story `undefined` before the login */
 export function guide(story: Story | undefined): Html {
   const tick = html` <span role="img" aria-label="done">✓</span>`;
-  const step = (done: boolean | undefined, title: string, text: string) =>
-    html`<li><b>${title}${done ? tick : undefined}</b><p class="soft">${text}</p></li>`;
-  const approve = 'Approve on the page of the service. A code becomes tokens; they stay on the server.';
-  const leave = 'Leave this page open for half a minute. A new token comes before the old one ends.';
-  const press = 'Press “Service down for 30 s”. Calls fail, the login stays, and then they work again.';
-  return html`${step(story && true, 'Log in', approve)}${step(story?.ranDown, 'Let the token run down', leave)}
-${step(story?.recovered, 'Break the service', press)}`;
+  const step = (done: boolean | undefined, title: string, text: string, incident?: string) =>
+    html`<li><b>${title}${done ? tick : undefined}</b><p class="soft">${text}</p>${
+      story && incident
+        ? html`<form method="post" action="/incidents/${incident}"><button class="small" aria-label="Try it: ${title}">Try it</button></form>`
+        : undefined
+    }</li>`;
+  const approve = 'Approve on the service’s page. The code is exchanged for tokens, which stay on the server.';
+  const burst = 'All of them arrive with a rejected token. They share one refresh, and all succeed.';
+  const outage = 'For 30 seconds, calls fail and you stay logged in. Then they work again.';
+  return html`${step(story && true, 'Log in', approve)}${step(story?.burst, 'Make 12 calls at once', burst, 'burst')}
+${step(story?.recovered, 'Break the service', outage, 'outage')}`;
 }
 
 /** Returns the panel beside a page. The script keeps its parts up to date; without it they show the moment of the page. */
@@ -65,31 +69,31 @@ export function panelView(content: PanelContent): Html {
 </section>`;
 }
 
-/** Returns the panel of a visitor who has not logged in. */
+/** Returns the panel for visitors who are not logged in. */
 export function idlePanel(): Html {
   return html`<section class="panel" aria-labelledby="panel-title">
 <h2 id="panel-title">What happens to your token</h2>
-<p>An example: two tokens, an outage of the service, and the token after it. Log in to see your own.</p>
+<p>An example: two tokens, an outage, and the token after it. Log in to see your own.</p>
 ${timelineDrawing(sampleTimeline())}
 </section>`;
 }
 
-/** Returns the panel of a page whose visitor has logged out, in this tab or another one. */
+/** Returns the panel for a visitor who logged out, in this tab or another one. */
 export function endedPanel(): Html {
   return html`<h2 id="panel-title">What happened to your token</h2>
-<p role="status">You are logged out, or your permission has ended. <a href="/login">Log in to go on.</a></p>`;
+<p role="status">You logged out, or the service ended your access. <a href="/login">Log in again.</a></p>`;
 }
 
 function tokenView({ story, token, authorized, now }: PanelContent, hasToken: boolean): Html {
   const line = (state: string | Html) => html`<p class="row"><span>Access token</span><b>${state}</b></p>`;
-  if (!authorized) return line('None: the login has ended');
+  if (!authorized) return line('None: you are logged out');
   const { entries, refreshes } = story;
   const times = html`Refreshed <b>${refreshes === 1 ? 'once' : `${refreshes} times`}</b> since you logged in.`;
   const count = html`<p class="soft">${refreshes === 0 ? 'Not refreshed yet.' : times}</p>`;
   if (!token || !hasToken) {
     const reason = reasonWords(entries.findLast(({ kind }) => kind === 'refresh')?.event.reason);
     return html`${line('No usable token')}
-<p class="soft">The login is kept: ${reason ?? 'there is no valid token at this moment'}.</p>${count}`;
+<p class="soft">You stay logged in: ${reason ?? 'there is no valid token right now'}.</p>${count}`;
   }
   const seconds = Math.max(0, Math.round((token.expiresAt - now) / 1000));
   const lifetime = Math.max(1, Math.round((token.expiresAt - token.issuedAt) / 1000));

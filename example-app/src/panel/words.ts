@@ -11,44 +11,44 @@ export interface Words {
 
 const outcomes: Readonly<Record<RefreshEvent['outcome'], readonly [title: string, note?: string]>> = {
   refreshed: ['Token refreshed'],
-  adopted: ['Token of another process used', 'it had refreshed first, so no request was needed'],
-  unsaved: ['Token refreshed, not saved yet', 'the token store failed, so the pair is kept in memory'],
-  saved: ['Token saved at last', 'the token store works again'],
-  discarded: ['Refreshed token discarded', 'the grant was ended or replaced meanwhile'],
+  adopted: ['Used a token from another process', 'it refreshed first, so no request was needed'],
+  unsaved: ['Token refreshed, not saved yet', 'the token store failed, so the tokens are kept in memory'],
+  saved: ['Token saved', 'the token store works again'],
+  discarded: ['Refreshed token discarded', 'the grant was deleted or replaced during the refresh'],
   failed: ['Refresh failed'],
 };
 const triggers: Readonly<Record<RefreshEvent['trigger'], string>> = {
-  ahead: 'ahead of its expiry, while requests went on with the old one',
-  expired: 'its lifetime was over, so requests waited for the new one',
-  refused: 'the service had refused the old one before its time',
-  'keep-alive': 'it was old, though nobody had used it',
+  ahead: 'before it expired, while requests used the old one',
+  expired: 'the old one had expired, so requests waited for the new one',
+  refused: 'the service rejected the old one',
+  'keep-alive': 'to keep an idle user logged in',
 };
 const losses: Readonly<Record<GrantLostEvent['reason'], string>> = {
   refused: 'the service refused the refresh token',
   expired: 'the refresh token has expired',
   'other-subject': 'the service returned tokens of another user',
-  unreadable: 'the stored record could not be read',
+  unreadable: 'the stored record is unreadable',
 };
 const reasons: Readonly<Record<string, string>> = {
   ERR_SERVICE_UNAVAILABLE: 'the service does not answer',
   ERR_SERVICE_TIMEOUT: 'the service does not answer in time',
   ERR_TOKEN_STORE: 'the token store does not answer',
-  ERR_TOKEN_REFUSED: 'the service refuses the client secret',
+  ERR_TOKEN_REFUSED: 'the service rejects the client secret',
   ERR_TOKEN_STORE_TIMEOUT: 'the token store does not answer in time',
-  ERR_TOKEN_STORE_LOCKED: 'another process holds the lock of the grant',
-  ERR_TOKEN_RESPONSE: 'the response of the token endpoint is unusable',
-  ERR_NOT_AUTHORIZED: 'the login has ended',
+  ERR_TOKEN_STORE_LOCKED: 'another process holds the grant’s lock',
+  ERR_TOKEN_RESPONSE: 'the token endpoint sent an unusable response',
+  ERR_NOT_AUTHORIZED: 'the user is logged out',
 };
 const maxLines = 40;
 
 /** Returns the code of an error in words. */
 export function reasonWords(code: string | undefined): string | undefined {
-  return code === undefined ? undefined : (reasons[code] ?? 'the service refuses it');
+  return code === undefined ? undefined : (reasons[code] ?? 'the service rejected it');
 }
 
 /** Returns an entry in words. */
 export function wordsFor({ kind, event }: Entry): Words {
-  if (kind === 'grant-lost') return { title: 'Permission ended', note: losses[event.reason], good: false };
+  if (kind === 'grant-lost') return { title: 'Access ended', note: losses[event.reason], good: false };
   const ms = `${Math.max(1, Math.round(event.durationMs))} ms`;
   if (kind === 'login') return { title: 'Logged in', note: `code exchanged for tokens, ${ms}`, good: true };
   const reason = reasonWords(event.reason);
@@ -66,7 +66,7 @@ export function clockTime(at: number): string {
   return new Date(at).toTimeString().slice(0, 8);
 }
 
-/** Returns the log, newest first. API calls in a row that went alike share a line. */
+/** Returns the log, newest first. Identical API calls in a row share a line. */
 export function logView(entries: readonly Entry[]): Html {
   const lines: Entry[][] = [];
   for (const entry of entries.toReversed()) {
