@@ -31,7 +31,7 @@ export async function errorPage(error: unknown, req: Request, res: Response, nex
   const seconds = res.get('Retry-After');
   await send(res.status(status), () => {
     const [title, text, [href, label]] = wordsFor(error, status, viewerOf(req));
-    const lead = seconds ? html`${text} Try again in <b>${seconds} s</b>.` : text;
+    const lead = seconds ? html`${text} Wait <b>${seconds} s</b>, then try again.` : text;
     const button = html`<a class="button" href="${href}"${seconds ? html` data-wait="${seconds}"` : undefined}>${label}</a>`;
     return { title, intro: html`<p class="status">${status}</p>${opening(title, lead, button)}` };
   });

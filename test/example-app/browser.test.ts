@@ -110,7 +110,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await page.getByText('acme · 1 login').waitFor();
     await page.getByText('Personal account · 2 logins').waitFor();
     expect(await findings(page)).toEqual([]);
-    await page.getByRole('button', { name: 'Log out everywhere: account 1' }).click();
+    await page.getByRole('button', { name: 'Log out everywhere: Ada Ferrant' }).click();
     await page.getByText('Personal account').waitFor({ state: 'detached' });
     await page.getByText('acme · 1 login').waitFor();
     for (const each of phones) {
@@ -126,7 +126,7 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await open('/', other);
     await live(other);
     await page.getByRole('button', { name: 'Log out', exact: true }).click();
-    await other.getByText('You are logged out').waitFor();
+    await other.getByText('You logged out').waitFor();
     expect(await other.locator('button:enabled').count()).toBe(0);
     expect(await other.locator('.who:visible').count()).toBe(0);
     expect(await other.locator('progress').count()).toBe(0);

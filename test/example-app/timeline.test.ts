@@ -123,7 +123,9 @@ describe('the burst', () => {
       call(2012, { status: 200 }, 2),
     ]);
     const burst = latestBurst(story.entries);
-    expect(burst && burstSentence(burst)).toBe('0 waited, 0 refreshes, 1 × the user is logged out, 1 × 200, 1 lost login');
+    expect(burst && burstSentence(burst)).toBe(
+      '0 waited, 0 refreshes, 1 × the user is logged out, 1 × 200, 1 lost login',
+    );
   });
 
   it('takes several events of one call as one call', () => {

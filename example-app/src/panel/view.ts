@@ -40,7 +40,7 @@ export function guide(story: Story | undefined): Html {
   const step = (done: boolean | undefined, title: string, text: string, incident?: string) =>
     html`<li><b>${title}${done ? tick : undefined}</b><p class="soft">${text}</p>${
       story && incident
-        ? html`<form method="post" action="/incidents/${incident}"><button class="small" aria-label="Try it: ${title}">Try it</button></form>`
+        ? html`<form method="post" action="/incidents/${incident}"><button class="small" aria-label="Try it, step ${incident === 'burst' ? 2 : 3}">Try it</button></form>`
         : undefined
     }</li>`;
   const approve = 'Approve on the service’s page. The code is exchanged for tokens, which stay on the server.';
