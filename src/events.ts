@@ -27,8 +27,8 @@ export interface RefreshEvent {
    * `saved`: the store saved it later. `discarded`: the store had another grant, or none, at the time of the save.
    */
   readonly outcome: 'refreshed' | 'adopted' | 'unsaved' | 'saved' | 'discarded' | 'failed';
-  /** The cause of the refresh: a request that waits, the time before expiry, a 401 of the API, or `strategy.keepAlive`. */
-  readonly trigger: 'expired' | 'ahead' | 'refused' | 'keep-alive';
+  /** The cause of the refresh: a request that waits, the time before expiry, a 401 of the API, `strategy.keepAlive`, or a refresh whose answer was lost. */
+  readonly trigger: 'expired' | 'ahead' | 'refused' | 'keep-alive' | 'retry';
   /** Code of the error, if it failed. */
   readonly reason?: string;
   /** The scopes that the grant has now, if they are not those that it had. */

@@ -134,7 +134,7 @@ export class Runtime implements LoginContext {
    * @throws ConfigurationError if no token store is known yet
    */
   client(grantId: string): ApiClient {
-    return this.clientOf(new GrantCredentials(this.managers.only(), grantId));
+    return this.clientOf(new GrantCredentials(this.managers.only(), grantId, { mayIssue: true }));
   }
 
   /** Stores tokens that were obtained elsewhere. @throws ConfigurationError for invalid tokens, or if no token store is known yet */
@@ -164,7 +164,9 @@ export class Runtime implements LoginContext {
     const manager = this.managers.only();
     const failures: unknown[] = [];
     for (let start = 0; start < grantIds.length; start += DELETIONS_AT_ONCE) {
-      const deletions = grantIds.slice(start, start + DELETIONS_AT_ONCE).map((grantId) => manager.remove(grantId));
+      const deletions = grantIds
+        .slice(start, start + DELETIONS_AT_ONCE)
+        .map((grantId) => manager.remove(grantId, false));
       for (const result of await Promise.allSettled(deletions)) {
         if (result.status === 'rejected') failures.push(result.reason);
       }

@@ -40,6 +40,10 @@ export interface Grant extends GrantFacts {
   readonly lineage: string;
   /** Number of token responses since that of the login, which is 0. Of one lineage, the highest generation is the one that the service accepts. */
   readonly generation: number;
+  /** True for a grant of the application, whose token is asked for again without a refresh token. */
+  readonly application?: boolean | undefined;
+  /** Names the process that got the pair from the service: its dates are by the clock of that one. */
+  readonly obtainedBy?: string | undefined;
   /** Until when no process sends the refresh token again, in epoch milliseconds: the token endpoint has failed slowly. */
   readonly retryAt?: number | undefined;
   /** Differs after every write that changes the tokens. */
@@ -80,8 +84,8 @@ const RESTING_SHARE = 0.1;
 /** Largest fraction of the lifetime that `leeway` may take. Leaves time to use the token that a request waited for. */
 const MAX_LEEWAY = 0.5;
 
-/** Returns the grant of a login. @param now Epoch milliseconds of the token response. */
-export function newGrant(tokens: TokenSet, now: number): Grant {
+/** Returns the grant of a login. @param now Epoch milliseconds of the token response. @param obtainedBy Names this process. */
+export function newGrant(tokens: TokenSet, now: number, obtainedBy?: string): Grant {
   // One literal: an object that is spread together takes a third of a kilobyte more, for each grant in the cache.
   return {
     accessToken: tokens.accessToken,
@@ -97,6 +101,7 @@ export function newGrant(tokens: TokenSet, now: number): Grant {
     issuedBy: tokens.issuedBy,
     lineage: randomBytes(12).toString('base64url'),
     generation: 0,
+    obtainedBy,
     version: randomInt(1, VERSIONS),
   };
 }
@@ -109,7 +114,7 @@ export function emptyGrant(): Grant {
   const lifetimes = { lifetimeMs: 0, renewableLifetimeMs: 0, refreshTokenLifetimeMs: undefined };
   const tokens = { accessToken: NO_TOKEN, refreshToken: undefined, ...lifetimes };
   const facts = { scope: undefined, claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
-  return newGrant({ ...tokens, ...facts }, 0);
+  return { ...newGrant({ ...tokens, ...facts }, 0), application: true };
 }
 
 /** Returns true for an {@link emptyGrant}, which no store has. */
@@ -118,7 +123,7 @@ export function isEmptyGrant({ accessToken }: Grant): boolean {
 }
 
 /** Returns the grant after a refresh. Keeps what the token response leaves out. @param now Epoch milliseconds of the token response. */
-export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Grant {
+export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number, obtainedBy: string): Grant {
   const isSameRefreshToken = tokens.refreshToken === undefined || tokens.refreshToken === grant.refreshToken;
   return {
     accessToken: tokens.accessToken,
@@ -135,8 +140,16 @@ export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number): Gra
     issuedBy: grant.issuedBy,
     lineage: grant.lineage,
     generation: grant.generation + 1,
+    application: grant.application,
+    obtainedBy,
     version: randomInt(1, VERSIONS),
   };
+}
+
+/** Returns the grant of the application after a token request. @param now Epoch milliseconds of the token response. */
+export function grantOfApplication(grant: Grant, tokens: TokenSet, now: number, obtainedBy: string): Grant {
+  const next = isEmptyGrant(grant) ? newGrant(tokens, now, obtainedBy) : refreshedGrant(grant, tokens, now, obtainedBy);
+  return { ...next, application: true };
 }
 
 function endOf(lifetimeMs: number | undefined, now: number): number | undefined {
@@ -166,7 +179,17 @@ export function withRefreshTokenOf(
 
 /** Returns the tombstone of a grant that the service has refused. */
 export function endedGrant(grant: Grant): EndedGrant {
-  const { accessToken, refreshToken, previousRefreshToken, lifetimeMs, retryAt, issuedBy, ...kept } = grant;
+  const {
+    accessToken,
+    refreshToken,
+    previousRefreshToken,
+    lifetimeMs,
+    application,
+    obtainedBy,
+    issuedBy,
+    retryAt,
+    ...kept
+  } = grant;
   return { ended: true, ...kept };
 }
 
@@ -184,24 +207,49 @@ export function isLaterSibling(grant: Grant, stored: Grant): boolean {
   return isSibling && grant.expiresAt - grant.lifetimeMs > stored.expiresAt - stored.lifetimeMs;
 }
 
-/** Returns true if the grant's refresh token has expired: the grant has ended, whether or not the service was asked. @param now Epoch milliseconds. */
+/** Returns true if the grant's refresh token has expired, by the service's own statement. @param now Epoch milliseconds. */
 export function isPastEnd({ refreshTokenExpiresAt }: GrantFacts, now: number): boolean {
   return refreshTokenExpiresAt !== undefined && refreshTokenExpiresAt <= now;
 }
 
-/** Returns how fresh the grant's access token is. A grant that has ended counts as expired. */
+/** Returns true if something can replace the access token. @param now Epoch milliseconds. */
+export function isRenewable(grant: Grant, now: number): boolean {
+  return grant.application === true || (grant.refreshToken !== undefined && !isPastEnd(grant, now));
+}
+
+/** Returns true if the grant cannot be used, nor refreshed. @param now Epoch milliseconds. */
+export function hasEnded(grant: Grant | EndedGrant, now: number): boolean {
+  return 'ended' in grant || (grant.expiresAt <= now && !isRenewable(grant, now));
+}
+
+/**
+ * Returns how fresh the grant is, by the token that ends first: the access token, or the refresh token that replaces it. An
+ * access token that nothing can replace serves to its own end.
+ */
 export function freshness(
   grant: Grant,
   { clock, window }: { readonly clock: () => number; readonly window: RefreshWindow },
 ): Freshness {
-  const { lifetimeMs, expiresAt, generation } = grant;
-  const { leewayMs, aheadMs } = window;
+  const { lifetimeMs, expiresAt, refreshTokenExpiresAt } = grant;
   const now = clock();
-  if (isPastEnd(grant, now)) return 'expired';
+  if (!isRenewable(grant, now)) return expiresAt <= now ? 'expired' : 'fresh';
+  const isRefreshed = grant.generation > 0;
+  const own = freshnessOf(expiresAt - now, lifetimeMs, isRefreshed, window);
+  if (refreshTokenExpiresAt === undefined || own === 'expired') return own;
+  const issuedAt = expiresAt - lifetimeMs;
+  const other = freshnessOf(refreshTokenExpiresAt - now, refreshTokenExpiresAt - issuedAt, isRefreshed, window);
+  return other === 'fresh' ? own : other;
+}
+
+function freshnessOf(
+  leftMs: number,
+  lifetimeMs: number,
+  isRefreshed: boolean,
+  { leewayMs, aheadMs }: RefreshWindow,
+): Freshness {
   const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
-  const leftMs = expiresAt - now;
   if (leftMs <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';
-  const isResting = generation > 0 && leftMs > lifetimeMs * (1 - RESTING_SHARE);
+  const isResting = isRefreshed && leftMs > lifetimeMs * (1 - RESTING_SHARE);
   return leftMs <= aheadMs * share && !isResting ? 'due' : 'fresh';
 }
 
@@ -330,7 +378,10 @@ function contentKey(secret: Secret, context: string): Uint8Array {
 /** What a record may hold, before it is checked. */
 type Content = Partial<Omit<Grant, 'version'>> & { readonly id?: unknown; readonly ended?: unknown };
 
-const TEXTS = ['lineage', 'accessToken', 'refreshToken', 'previousRefreshToken', 'subject', 'issuedBy'] as const;
+const TEXTS = [
+  ...(['lineage', 'accessToken', 'refreshToken', 'previousRefreshToken', 'subject'] as const),
+  ...(['obtainedBy', 'issuedBy'] as const),
+];
 const NUMBERS = [
   ...(['generation', 'expiresAt', 'lifetimeMs', 'retryAt'] as const),
   ...(['createdAt', 'refreshedAt', 'refreshTokenExpiresAt'] as const),
@@ -374,6 +425,8 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
       issuedBy: content.issuedBy,
       lineage,
       generation,
+      application: content.application === true || undefined,
+      obtainedBy: content.obtainedBy,
       retryAt: content.retryAt,
       version,
     };

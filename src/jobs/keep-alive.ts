@@ -1,5 +1,5 @@
 import { number, readOptions, withDefault } from '../checks.js';
-import { hasEnded } from '../grants/grant-summary.js';
+import { hasEnded } from '../grants/grant.js';
 import type { KeepAliveResult } from '../options.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { Refresher } from '../refresh/refresher.js';
@@ -40,12 +40,12 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  * @throws the signal's reason, and whatever the iteration throws; ServiceUnavailableError once the strategy is closed
  */
 export async function keepAlive(
-  grants: Pick<GrantManager, 'all' | 'clock' | 'canReissue'> & {
+  grants: Pick<GrantManager, 'all' | 'clock'> & {
     readonly refresher: Pick<Refresher, 'keepAlive' | 'pauseMs' | 'untilClosed'>;
   },
   { olderThan, rate, signal: given }: KeepAliveSettings,
 ): Promise<KeepAliveResult> {
-  const { clock, canReissue, refresher } = grants;
+  const { clock, refresher } = grants;
   const signal = refresher.untilClosed(given);
   const counts = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
   const running = new Set<Promise<void>>();
@@ -54,7 +54,7 @@ export async function keepAlive(
   let nextAt = 0;
   for await (const [id, grant] of grants.all(signal)) {
     signal.throwIfAborted();
-    if ('ended' in grant || hasEnded(grant, clock(), canReissue)) continue;
+    if ('ended' in grant || hasEnded(grant, clock())) continue;
     counts.seen += 1;
     // The time at which the tokens were issued: records of all versions have it.
     const issuedAt = grant.expiresAt - grant.lifetimeMs;

@@ -1,6 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import * as check from '../checks.js';
-import { remainingMs } from '../clock.js';
-import { ConfigurationError, cloneError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
+import { ConfigurationError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
 import type { HttpRequest, HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
@@ -8,17 +8,20 @@ import { safeCause } from '../redaction.js';
 import { endpointUrl } from './addresses.js';
 import type { OrganizationDomainReader } from './claims.js';
 import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
+import { Pauses } from './pauses.js';
 import { type EndsGrant, matchingCondition, type Refusal, shownBody, UNRECOGNIZED } from './refusal.js';
 import { RequestQueue, Turn } from './request-queue.js';
 import { type GrantedScopes, grantedScope } from './scope.js';
-import { readTokenResponse, refusalOf, type TokenSet } from './token-response.js';
+import { noteRetryAfter, readTokenResponse, refusalOf, type TokenSet, withRetryAfterOf } from './token-response.js';
 
 /** How a token request is sent. */
 export interface TokenRequestOptions {
   /** Asked before a request that could not be sent is made once more: the first try may have taken long. */
   readonly mayRepeat?: () => boolean;
-  /** The request's turn, which has come. Default: it is sent at once, and takes no turn of others. */
+  /** The request's slot. Default: it is sent at once, and takes no slot of others. */
   readonly turn?: Turn | undefined;
+  /** True while the access token is good: a refusal may mean that it is too early for a refresh, and is not reported. */
+  readonly isEarly?: boolean;
 }
 
 /** Options of a {@link TokenEndpoint}. */
@@ -72,18 +75,6 @@ const ABOUT_THE_CLIENT: ReadonlySet<string | undefined> = new Set([
   ...['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'],
 ]);
 
-/** Pause of all refreshes after an `invalid_client`, in milliseconds: doubled each time. A corrected secret is noticed within it. */
-const FIRST_PAUSE_MS = 250;
-const MAX_PAUSE_MS = 1_500;
-
-/** The service does not accept the client: services lock clients that go on trying. */
-interface ClientRefusal {
-  readonly error: TokenError;
-  readonly pauseMs: number;
-  /** Epoch milliseconds. */
-  readonly until: number;
-}
-
 /** Largest number of refused refresh tokens that are remembered. */
 const MAX_REFUSED = 100;
 
@@ -107,16 +98,20 @@ export class TokenEndpoint {
   /** Time limit of one request, in milliseconds. */
   readonly timeoutMs: number;
   readonly origin: string;
+  /** Names this client of the endpoint, and with it this process, in the grants that it obtains. */
+  readonly id: string = randomBytes(6).toString('base64url');
+  /** What is not sent now, whichever manager of grants asks. */
+  readonly pauses: Pauses;
   readonly #options: TokenEndpointOptions;
   readonly #request: ClientRequest;
   readonly #queue: RequestQueue;
-  #clientRefusal: ClientRefusal | undefined;
   /** Refresh tokens that were refused without ending their grant; `undefined` once that was reported. */
   #refused: Set<string> | undefined = new Set();
 
   constructor(options: TokenEndpointOptions) {
     this.timeoutMs = options.timeoutMs;
     this.origin = endpointUrl(options.authUrl, options.tokenPath).origin;
+    this.pauses = new Pauses(options.clock);
     this.#options = options;
     this.#request = new ClientRequest(options, options.tokenPath);
     this.#queue = new RequestQueue(options.timeoutMs);
@@ -132,7 +127,14 @@ export class TokenEndpoint {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
     const target = redirectUri === undefined ? {} : { redirect_uri: redirectUri };
-    const tokens = await this.#send('authorization_code', { ...target, code, ...proof }, secrets);
+    const sending = this.#send('authorization_code', { ...target, code, ...proof }, secrets);
+    // A code without a redirect URI did not come from a login: whoever sent it must not pause the refreshes of all users.
+    if (redirectUri !== undefined)
+      sending.then(
+        () => this.pauses.exchanged(),
+        (error: unknown) => this.pauses.exchanged(error),
+      );
+    const tokens = await sending;
     return tokens.scope === undefined ? { ...tokens, scope } : tokens;
   }
 
@@ -144,7 +146,6 @@ export class TokenEndpoint {
    * @see RFC 6749, 6
    */
   async refresh(refreshToken: string, options?: TokenRequestOptions): Promise<TokenSet | undefined> {
-    if (this.#clientRefusal) this.#throwDuringPause(this.#clientRefusal);
     try {
       const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], options);
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
@@ -153,8 +154,8 @@ export class TokenEndpoint {
       if (!refusal || !(error instanceof Error)) throw error;
       const { endsGrant } = this.#options;
       if (endsGrant ? callEndsGrant(endsGrant, refusal) : refusal.error === 'invalid_grant') return undefined;
-      if (!endsGrant) this.#noteRefusal(refreshToken, refusal);
-      throw error instanceof TokenError ? error : new TokenError(error.message, { error: UNRECOGNIZED });
+      if (!endsGrant && !options?.isEarly) this.#noteRefusal(refreshToken, refusal);
+      throw error instanceof TokenError ? error : asTokenError(error);
     }
   }
 
@@ -165,29 +166,9 @@ export class TokenEndpoint {
    * @see RFC 6749, 4.4 and 4.5
    */
   async requestTokens({ grant_type, ...fields }: TokenParameters, options?: TokenRequestOptions): Promise<TokenSet> {
-    if (this.#clientRefusal) this.#throwDuringPause(this.#clientRefusal);
     const tokens = await this.#send(grant_type, fields, secretsOf(fields), options);
     const scope = tokens.scope ?? grantedScope(fields.scope);
     return { ...tokens, scope, refreshToken: undefined, refreshTokenLifetimeMs: undefined };
-  }
-
-  /** Throws the last `invalid_client` again during its pause. After it, one refresh asks the service, and the others wait for its answer as long. */
-  #throwDuringPause(refusal: ClientRefusal): void {
-    const now = this.#options.clock();
-    if (remainingMs(refusal.until, now, MAX_PAUSE_MS) > 0) throw cloneError(refusal.error);
-    this.#clientRefusal = { ...refusal, until: now + refusal.pauseMs };
-  }
-
-  #noteClient(error: unknown): void {
-    if (!(error instanceof TokenError)) return;
-    if (error.error !== 'invalid_client') {
-      // Any other refusal says that the client is accepted; no answer says nothing.
-      this.#clientRefusal = undefined;
-      return;
-    }
-    const before = this.#clientRefusal;
-    const pauseMs = before ? Math.min(before.pauseMs * 2, MAX_PAUSE_MS) : FIRST_PAUSE_MS;
-    this.#clientRefusal = { error, pauseMs, until: this.#options.clock() + pauseMs };
   }
 
   #advice(grantType: string, error: string | undefined, status: number): string {
@@ -230,8 +211,9 @@ export class TokenEndpoint {
     const { organizationDomain, clock, tokenParams, grantedScopes, accessTokenLifetime } = this.#options;
     const params = readTokenParams(tokenParams, grantType);
     const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });
+    let response: HttpResponse | undefined;
     try {
-      const response = await (turn
+      response = await (turn
         ? turn.send(() => this.#sendOrRepeat(request, mayRepeat))
         : this.#sendOrRepeat(request, mayRepeat));
       const tokens = readTokenResponse(response, {
@@ -243,11 +225,10 @@ export class TokenEndpoint {
         secrets: [...secrets, ...secretsOf(params), ...this.#request.secrets],
         advice: (error, status) => this.#advice(grantType, error, status),
       });
-      this.#clientRefusal = undefined;
       const { issuedBy } = this.#options;
       return issuedBy === undefined ? tokens : { ...tokens, issuedBy };
     } catch (error) {
-      this.#noteClient(error);
+      if (response && error instanceof Error) noteRetryAfter(error, response, clock());
       throw error instanceof TransportError ? failure(error) : error;
     }
   }
@@ -263,6 +244,11 @@ export class TokenEndpoint {
       return await http.send(request);
     }
   }
+}
+
+/** Returns a refusal without an OAuth error as a TokenError, with the same `Retry-After`. */
+function asTokenError(error: Error): TokenError {
+  return withRetryAfterOf(error, new TokenError(error.message, { error: UNRECOGNIZED }));
 }
 
 /** Reads the option `tokenParams`. @throws ConfigurationError for a parameter of the package's own, or if the application's function throws */

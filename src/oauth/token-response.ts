@@ -57,6 +57,7 @@ export const VISIBLE_ASCII: RegExp = /^[\x21-\x7e]+$/;
 /** Keyed by the error, and no property of it: an error may be logged. */
 const rotatedTokens = new WeakMap<Error, string>();
 const refusals = new WeakMap<Error, Refusal>();
+const retryAfters = new WeakMap<Error, number>();
 
 /**
  * Parses a token response.
@@ -102,6 +103,24 @@ export function rotatedRefreshToken(error: unknown): string | undefined {
 /** Returns the refusal that {@link readTokenResponse} threw this error for. */
 export function refusalOf(error: unknown): Refusal | undefined {
   return error instanceof Error ? refusals.get(error) : undefined;
+}
+
+/** Returns the `Retry-After` of the response that an error stands for, in milliseconds. */
+export function retryAfterMsOf(error: Error): number | undefined {
+  return retryAfters.get(error);
+}
+
+/** Notes the `Retry-After` of the response that an error stands for. */
+export function noteRetryAfter(error: Error, { headers }: HttpResponse, now: number): void {
+  const ms = retryAfterMs(headers, now);
+  if (ms !== undefined) retryAfters.set(error, ms);
+}
+
+/** Returns `copy` with the `Retry-After` that was noted for `error`. */
+export function withRetryAfterOf<E extends Error>(error: Error, copy: E): E {
+  const ms = retryAfters.get(error);
+  if (ms !== undefined) retryAfters.set(copy, ms);
+  return copy;
 }
 
 function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): TokenSet {

@@ -6,56 +6,68 @@ import type { GrantManager } from './grant-manager.js';
 /** How long calls get the grant or the error that the request's preparation got, instead of a new read, in milliseconds. */
 const SAME_REQUEST_MS = 1_000;
 
+/** What the preparation of a request got, and when, on the monotonic clock: its calls use it instead of a new read. */
+type Prepared = { readonly at: number } & (
+  | { readonly grant: Grant; readonly changes: number }
+  | { readonly error: unknown }
+);
+
+/** Options of {@link GrantCredentials}. */
+export interface GrantCredentialsOptions {
+  /** Tells, at each use, whether the application has refused the user meanwhile. */
+  readonly isRefused?: (() => boolean) | undefined;
+  /** True outside of requests: the grant may be the application's. */
+  readonly mayIssue?: boolean;
+}
+
 /** Gets the credentials of one grant for one API client. */
 export class GrantCredentials implements CredentialSource {
   readonly grantId: string;
   readonly #manager: GrantManager;
   readonly #isRefused: (() => boolean) | undefined;
-  #hasEnded = false;
+  readonly #mayIssue: boolean;
+  /** `ended` once the user logged out, `lost` while there is no grant. */
+  #state: 'authorized' | 'lost' | 'ended' = 'authorized';
   /** True if the first credential was not refreshed, though it may have expired. */
   #mayBeExpired = false;
-  #isAuthorized = true;
+  #prepared: Prepared | undefined;
   isRefused = false;
   #last: Credential | undefined;
-  /** The error of {@link prepare}, and when it came on the monotonic clock. */
-  #failure: { readonly error: unknown; readonly at: number } | undefined;
-  /** The grant that {@link prepare} has loaded, when, and after how many changes. The first call uses it, so that a request reads the store once, also without a cache. */
-  #loaded: { readonly grant: Grant; readonly at: number; readonly changes: number } | undefined;
 
-  /** @param isRefused Tells, at each use, whether the application has refused the user meanwhile. */
-  constructor(manager: GrantManager, grantId: string, isRefused?: () => boolean) {
+  constructor(manager: GrantManager, grantId: string, { isRefused, mayIssue = false }: GrantCredentialsOptions = {}) {
     this.#manager = manager;
     this.grantId = grantId;
     this.#isRefused = isRefused;
+    this.#mayIssue = mayIssue;
   }
 
   get authorized(): boolean {
-    return this.#isAuthorized && !this.#hasEnded && !this.#isRefused?.();
+    return this.#state === 'authorized' && !this.#isRefused?.();
   }
 
   get organizationDomain(): string | undefined {
-    return this.#hasEnded ? undefined : this.#last?.organizationDomain;
+    return this.#state === 'ended' ? undefined : this.#last?.organizationDomain;
   }
 
   get scope(): readonly string[] | undefined {
-    return this.#hasEnded ? undefined : this.#last && (this.#last.scope ?? []);
+    return this.#state === 'ended' ? undefined : this.#last && (this.#last.scope ?? []);
   }
 
   /** Returns true if these credentials come from this manager and the user has not logged out. */
   isAliveIn(manager: GrantManager): boolean {
-    return this.#manager === manager && !this.#hasEnded;
+    return this.#manager === manager && this.#state !== 'ended';
   }
 
   /** Marks the grant as logged out. Calls that run still get their credential, but it changes nothing here. */
   end(): void {
-    this.#hasEnded = true;
+    this.#state = 'ended';
   }
 
   /** Takes the grant of a login that was just stored as the first credential. */
   take(grant: Grant): void {
     this.#mayBeExpired = false;
     this.#received(grant);
-    this.#loaded = { grant, at: performance.now(), changes: this.#manager.changes };
+    this.#prepared = { grant, at: performance.now(), changes: this.#manager.changes };
   }
 
   /**
@@ -67,7 +79,7 @@ export class GrantCredentials implements CredentialSource {
     this.#mayBeExpired = !mayRefresh;
     let grant: Grant | Promise<Grant>;
     try {
-      grant = mayRefresh ? this.#manager.current(this.grantId) : this.#manager.stored(this.grantId);
+      grant = mayRefresh ? this.#current() : this.#manager.stored(this.grantId);
     } catch (error) {
       grant = Promise.reject(error);
     }
@@ -83,21 +95,21 @@ export class GrantCredentials implements CredentialSource {
   credential(): Credential | Promise<Credential> {
     if (this.#isRefused?.())
       return Promise.reject(
-        new NotAuthorizedError('Passport has removed the user of this request: the user has to log in again.'),
+        new NotAuthorizedError('Passport removed the user of this request; they must log in again.'),
       );
-    const failure = this.#failure;
-    if (failure && !this.#hasEnded && performance.now() - failure.at < SAME_REQUEST_MS)
-      return Promise.reject(cloneError(failure.error));
-    const loaded = this.#loaded;
-    this.#loaded = undefined;
-    const isCurrent = loaded !== undefined && loaded.changes === this.#manager.changes;
-    const isOfThisRequest = isCurrent && performance.now() - loaded.at < SAME_REQUEST_MS;
-    const grant = this.#manager.current(this.grantId, isOfThisRequest ? loaded.grant : undefined);
+    const prepared = this.#prepared;
+    const isOfThisRequest = prepared !== undefined && performance.now() - prepared.at < SAME_REQUEST_MS;
+    if (isOfThisRequest && 'error' in prepared && this.#state !== 'ended')
+      return Promise.reject(cloneError(prepared.error));
+    const isCurrent = isOfThisRequest && 'grant' in prepared && prepared.changes === this.#manager.changes;
+    this.#prepared = undefined;
+    const grant = this.#current(isCurrent ? prepared.grant : undefined);
     return grant instanceof Promise ? this.#settle(grant) : this.#received(grant);
   }
 
   async renew(refused: Credential, isDead?: boolean): Promise<Credential> {
-    const grant = await this.#settle(this.#manager.renew(this.grantId, refused.accessToken, isDead));
+    const options = { isDead, mayIssue: this.#mayIssue };
+    const grant = await this.#settle(this.#manager.renew(this.grantId, refused.accessToken, options));
     return grant.accessToken === refused.accessToken ? refused : grant;
   }
 
@@ -105,11 +117,15 @@ export class GrantCredentials implements CredentialSource {
     this.#manager.reportOutcome(this.grantId, renewed, accepted);
   }
 
+  #current(loaded?: Grant): Grant | Promise<Grant> {
+    return this.#manager.current(this.grantId, loaded, this.#mayIssue);
+  }
+
   async #settle(pending: Promise<Credential>): Promise<Credential> {
     try {
       return this.#received(await pending);
     } catch (error) {
-      this.#note(error);
+      this.#failed(error);
       throw cloneError(error);
     }
   }
@@ -119,24 +135,24 @@ export class GrantCredentials implements CredentialSource {
     try {
       const grant = await pending;
       this.#received(grant);
-      this.#loaded = { grant, at: performance.now(), changes };
+      this.#prepared = { grant, at: performance.now(), changes };
     } catch (error) {
-      this.#note(error);
-      this.#failure = { error, at: performance.now() };
+      this.#failed(error);
+      this.#prepared = { error, at: performance.now() };
     }
   }
 
-  #note(error: unknown): void {
-    if (error instanceof NotAuthorizedError) this.#isAuthorized = false;
-    // Of a client that the service does not know, each login would fail too.
-    this.isRefused = error instanceof TokenError && error.error !== 'invalid_client';
-  }
-
   #received(credential: Credential): Credential {
-    this.#isAuthorized = true;
+    if (this.#state === 'lost') this.#state = 'authorized';
     this.isRefused = false;
     this.#last = credential;
-    this.#failure = undefined;
+    this.#prepared = undefined;
     return credential;
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof NotAuthorizedError && this.#state === 'authorized') this.#state = 'lost';
+    // Of a client that the service does not know, each login would fail too.
+    this.isRefused = error instanceof TokenError && error.error !== 'invalid_client';
   }
 }

@@ -1,5 +1,5 @@
 import type { Credential } from '../api/api-context.js';
-import { NotAuthorizedError } from '../errors.js';
+import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import type { GrantEvent, GrantLostEvent } from '../events.js';
 import {
   type EndedGrant,
@@ -7,6 +7,7 @@ import {
   type Freshness,
   freshness,
   type Grant,
+  hasEnded,
   isOlder,
   isPastEnd,
   newGrant,
@@ -19,15 +20,10 @@ import { isIssuer } from '../oauth/issuer.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
-import { BackgroundRefreshes } from './background-refreshes.js';
-import { Backoffs } from './backoff.js';
 import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
 import { Revocations } from './revocations.js';
 import { UnsavedGrants } from './unsaved-grants.js';
-
-/** Of a grant that is not refreshed. */
-const NO_WINDOW: RefreshWindow = { leewayMs: 0, aheadMs: 0 };
 
 /** Options of a {@link GrantManager}. */
 export interface GrantManagerOptions
@@ -54,19 +50,15 @@ export class GrantManager {
   readonly #repository: GrantRepository;
   readonly #unsaved: UnsavedGrants;
   readonly #refresher: Refresher;
-  readonly #background: BackgroundRefreshes;
   readonly #revocations: Revocations | undefined;
-  /** Grants whose new access token the API refused as well. */
-  readonly #refusals = new Backoffs();
   /** Number of logins and logouts in this process that may have replaced or deleted a grant that was loaded before. */
   changes = 0;
   #hasWarned = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: GrantManagerOptions) {
-    const { clock, onRefresh } = options;
+    const { onRefresh } = options;
     this.#options = options;
-    this.#background = new BackgroundRefreshes((id) => this.#startIfDue(id), clock);
     this.#repository = new GrantRepository({
       ...options,
       onUnreadable: (grantId) => options.onLost(grantId, 'unreadable'),
@@ -95,37 +87,50 @@ export class GrantManager {
    * Returns the grant with a usable access token. Synchronous, and without I/O, if it is cached and not expired.
    *
    * @param loaded The grant as the same request has loaded it: spares a read where no cache has it.
+   * @param mayIssue True outside of requests: the grant may be the application's, which needs no login before it.
    * @throws NotAuthorizedError if there is none; TokenStoreError, TokenError, TokenResponseError or
    *   ServiceUnavailableError if it cannot be loaded or refreshed now
    */
-  current(grantId: string, loaded?: Grant): Grant | Promise<Grant> {
+  current(grantId: string, loaded?: Grant, mayIssue = false): Grant | Promise<Grant> {
     const grant = this.#known(grantId) ?? loaded;
-    if (grant === undefined) return this.#load(grantId);
+    if (grant === undefined) return this.#load(grantId, mayIssue);
+    if (grant.application && !mayIssue) return Promise.reject(new NotAuthorizedError(NO_GRANT));
     const state = this.#freshness(grant);
-    if (state === 'expired') return this.#refresher.refresh(grantId, grant, 'expired');
-    if (state === 'due' && this.#mayBeRefreshed(grant) && this.#refresher.isIdle(grantId))
-      this.#background.request(grantId);
+    if (state === 'expired') return this.#refreshed(grantId, grant);
+    if (state === 'due' && this.#refresher.isIdle(grantId))
+      // The failure is published as an event, and the token is still valid.
+      this.#refresher.refresh(grantId, grant, 'ahead').catch(() => undefined);
     return grant;
   }
 
-  /** Returns true if there is such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
-  async has(grantId: string): Promise<boolean> {
-    const grant = this.#known(grantId) ?? (await this.#repository.read(grantId));
-    return grant !== undefined && !isPastEnd(grant, this.#options.clock());
+  /** Refreshes a grant that has expired, or is about to: then its access token serves to its end where a refresh fails. */
+  async #refreshed(grantId: string, grant: Grant): Promise<Grant> {
+    const { clock, endpoint } = this.#options;
+    const serves = () => grant.expiresAt > clock();
+    if (serves() && endpoint.pauses.remainingMs('ahead', grantId) > 0) return grant;
+    try {
+      return await this.#refresher.refresh(grantId, grant, 'expired');
+    } catch (error) {
+      if (serves() && !(error instanceof NotAuthorizedError)) return grant;
+      throw error;
+    }
   }
 
-  /** Returns the grant as it is, expired or not, and refreshes nothing. Synchronous, and without I/O, if it is cached. */
+  /** Returns true if a user has such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
+  async has(grantId: string): Promise<boolean> {
+    const grant = this.#known(grantId) ?? (await this.#repository.read(grantId));
+    return grant !== undefined && !grant.application && !hasEnded(grant, this.#options.clock());
+  }
+
+  /** Returns the grant of a user as it is, expired or not, and refreshes nothing. Synchronous, and without I/O, if it is cached. */
   stored(grantId: string): Grant | Promise<Grant> {
-    return (
-      this.#known(grantId) ??
-      this.#repository.read(grantId).then(async (read) => {
-        const grant = this.#known(grantId) ?? read;
-        if (grant) return grant;
-        // One of the application needs no login before it.
-        if ((await this.#options.parametersOf?.(grantId)) === undefined) throw new NotAuthorizedError(NO_GRANT);
-        return emptyGrant();
-      })
-    );
+    const known = this.#known(grantId);
+    if (known && !known.application) return known;
+    return this.#repository.read(grantId).then((read) => {
+      const grant = this.#known(grantId) ?? read;
+      if (grant && !grant.application) return grant;
+      throw new NotAuthorizedError(NO_GRANT);
+    });
   }
 
   /**
@@ -136,27 +141,35 @@ export class GrantManager {
    *   ends.
    * @throws like {@link current}
    */
-  async renew(grantId: string, refused: string, isDead = false): Promise<Grant> {
+  async renew(
+    grantId: string,
+    refused: string,
+    { isDead = false, mayIssue = false }: { readonly isDead?: boolean | undefined; readonly mayIssue?: boolean } = {},
+  ): Promise<Grant> {
     const known = this.#known(grantId) ?? (await this.#repository.read(grantId));
-    if (!known) return await this.#load(grantId);
-    if (known.accessToken !== refused) return await this.current(grantId, known);
+    if (!known) return await this.#load(grantId, mayIssue);
+    if (known.accessToken !== refused) return await this.current(grantId, known, mayIssue);
+    const { clock, endpoint } = this.#options;
     // Nothing can replace it, and the API may have refused it for one request only.
-    if (!isDead && known.refreshToken === undefined && this.#freshness(known) !== 'expired') {
-      if ((await this.#options.parametersOf?.(grantId)) === undefined) return known;
-    }
-    if (this.#refusals.remainingMs(grantId, this.#options.clock()) > 0) return known;
+    const isReplaceable = known.refreshToken !== undefined || known.application;
+    if (!isDead && !isReplaceable && known.expiresAt > clock()) return known;
+    if (endpoint.pauses.remainingMs('renewed', grantId) > 0) return known;
     return await this.#refresher.refresh(grantId, known, 'refused');
   }
 
   /**
    * Records whether the API accepted a grant of {@link renew}. The refusal of one that this process has refreshed starts a
-   * backoff, during which `renew` refreshes nothing. One of another process may be as old as the refused one before it.
+   * pause, during which `renew` refreshes nothing. One of another process may be as old as the refused one before it.
    */
   reportOutcome(grantId: string, renewed: Credential, accepted: boolean): void {
-    const now = this.#options.clock();
-    if (accepted) this.#refusals.delete(grantId);
-    else if (this.#refresher.hasRefreshed(renewed) && this.#refusals.remainingMs(grantId, now) === 0)
-      this.#refusals.fail(grantId, now);
+    const { pauses, id } = this.#options.endpoint;
+    if (accepted) {
+      pauses.end('renewed', grantId);
+      return;
+    }
+    const known = this.#known(grantId);
+    const isOwn = known?.accessToken === renewed.accessToken && known.obtainedBy === id;
+    if (isOwn && pauses.remainingMs('renewed', grantId) === 0) pauses.begin('renewed', grantId);
   }
 
   /**
@@ -165,12 +178,18 @@ export class GrantManager {
    * @param isNewId True for an id that no grant has had: there is nothing to forget.
    * @param formerId Id of the grant that the login replaces. If the login has brought no refresh token, and both are of the
    *   same user, the former one's is kept, as in a refresh (RFC 6749, 6).
-   * @throws TokenStoreError if it was not saved in time; it may be saved later
+   * @throws TokenStoreError if it was not saved in time; it may be saved later. ConfigurationError (`ERR_APPLICATION_GRANT`) if
+   *   the id is of a grant of the application
    */
   async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<Grant> {
+    if (!isNewId && (await this.#options.parametersOf?.(grantId)) !== undefined) {
+      const message =
+        'grantId: expected an id for which applicationGrant returns undefined: a user must not get the grant of the application. Let the ids of one of the two begin with a prefix.';
+      throw new ConfigurationError(message, { option: 'grantId', code: 'ERR_APPLICATION_GRANT' });
+    }
     const now = this.#options.clock();
     if (tokens.refreshToken !== undefined || formerId === undefined)
-      return await this.#create(grantId, newGrant(tokens, now), isNewId, 'stored');
+      return await this.#create(grantId, newGrant(tokens, now, this.#options.endpoint.id), isNewId, 'stored');
     // A refresh that runs may be about to replace the former refresh token.
     const lock = await this.access.acquire(this.#repository.storeId(formerId));
     try {
@@ -179,7 +198,7 @@ export class GrantManager {
       const isSameUser = former?.subject === tokens.subject && (tokens.subject !== undefined || formerId === grantId);
       const isKept = isSameUser && former !== undefined && !isPastEnd(former, now);
       const known = isKept ? withRefreshTokenOf(former, tokens, now) : tokens;
-      return await this.#create(grantId, newGrant(known, now), isNewId, 'stored');
+      return await this.#create(grantId, newGrant(known, now, this.#options.endpoint.id), isNewId, 'stored');
     } finally {
       await lock.release();
     }
@@ -197,7 +216,7 @@ export class GrantManager {
     tokens: TokenSet,
     replace: boolean,
   ): Promise<GrantSummary | undefined> {
-    const grant = newGrant(tokens, this.#options.clock());
+    const grant = newGrant(tokens, this.#options.clock(), this.#options.endpoint.id);
     const grantId = idOf(this.summaryOf('', grant));
     if (grantId === undefined) return undefined;
     if (replace) await this.#create(grantId, grant, false, 'imported');
@@ -229,9 +248,11 @@ export class GrantManager {
    * Deletes the grant of a user who logs out, and then revokes its tokens at the service, which nobody waits for. A refresh
    * that runs does not bring it back: its new tokens are revoked as well.
    *
+   * @param isOfUser True if a grant of the application stays.
    * @throws TokenStoreError if it is not known to be deleted
    */
-  async remove(grantId: string): Promise<void> {
+  async remove(grantId: string, isOfUser = true): Promise<void> {
+    if (isOfUser && (await this.#isOfApplication(grantId))) return;
     let unsaved = this.#unsaved.byId.get(grantId)?.grant;
     const newest = (stored: Grant | undefined) => (unsaved && (!stored || isOlder(stored, unsaved)) ? unsaved : stored);
     let found = unsaved;
@@ -268,6 +289,7 @@ export class GrantManager {
    * @throws TokenStoreError if it could not be deleted
    */
   async discard(grantId: string): Promise<void> {
+    if (await this.#isOfApplication(grantId)) return;
     const lock =
       this.#revocations && (await this.access.acquire(this.#repository.storeId(grantId)).catch(() => undefined));
     try {
@@ -288,7 +310,7 @@ export class GrantManager {
   }
 
   summaryOf(grantId: string, grant: Grant | EndedGrant): GrantSummary {
-    return summaryOf(grantId, grant, this.clock(), this.canReissue);
+    return summaryOf(grantId, grant, this.clock());
   }
 
   /** Yields each grant of the strategy, ended ones included. @throws like {@link GrantRepository.all} */
@@ -304,11 +326,6 @@ export class GrantManager {
 
   get refresher(): Refresher {
     return this.#refresher;
-  }
-
-  /** True if a token may be asked for without a refresh token: a grant may be the application's. */
-  get canReissue(): boolean {
-    return this.#options.parametersOf !== undefined;
   }
 
   /** Stops listening to other processes, for a strategy that another one replaces. Resolves when its refreshes and saves have ended. */
@@ -353,41 +370,31 @@ export class GrantManager {
     return this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId);
   }
 
-  async #load(grantId: string): Promise<Grant> {
+  async #load(grantId: string, mayIssue: boolean): Promise<Grant> {
     const read = await this.#repository.read(grantId);
     // A login may have been saved while the store was read.
     const grant = this.#known(grantId) ?? read;
-    if (!grant && !this.#options.parametersOf) throw new NotAuthorizedError(NO_GRANT);
-    return this.current(grantId, grant ?? emptyGrant());
+    if (!grant && !(mayIssue && this.#options.parametersOf)) throw new NotAuthorizedError(NO_GRANT);
+    return this.current(grantId, grant ?? emptyGrant(), mayIssue);
   }
 
-  /** Returns true for a grant with a refresh token, and for one without that may be the application's. */
-  #mayBeRefreshed({ refreshToken, issuedBy }: Grant): boolean {
-    const { endpoint, parametersOf } = this.#options;
-    return isIssuer(issuedBy, endpoint.origin) && (refreshToken !== undefined || parametersOf !== undefined);
-  }
-
-  /** Returns how fresh a grant is. A token that nothing can replace is used to its end. */
+  /** Returns how fresh a grant is. Of another authorization server it serves to its end. */
   #freshness(grant: Grant): Freshness {
-    const { clock, window } = this.#options;
-    return freshness(grant, { clock, window: this.#mayBeRefreshed(grant) ? window : NO_WINDOW });
+    const { clock, endpoint } = this.#options;
+    if (isIssuer(grant.issuedBy, endpoint.origin)) return freshness(grant, this.#options);
+    return grant.expiresAt <= clock() ? 'expired' : 'fresh';
   }
 
-  /** Starts the background refresh whose turn has come, unless a request has waited for a refresh meanwhile. */
-  #startIfDue(grantId: string): Promise<unknown> | undefined {
-    if (!this.#refresher.isIdle(grantId)) return undefined;
-    const isFresh = (grant: Grant) => this.#freshness(grant) === 'fresh';
-    const known = this.#known(grantId);
-    if (known) return isFresh(known) ? undefined : this.#refresher.refresh(grantId, known, 'ahead');
-    return this.#repository.read(grantId).then(async (stored) => {
-      if (stored && !isFresh(stored)) await this.#refresher.refresh(grantId, stored, 'ahead');
-    });
+  /** Returns true if the application has the grant, or asks for it now. */
+  async #isOfApplication(grantId: string): Promise<boolean> {
+    if (!this.#options.parametersOf) return false;
+    if (this.#refresher.isOfApplication(grantId)) return true;
+    const grant = this.#known(grantId) ?? (await this.#repository.peek(grantId).catch(() => undefined));
+    return grant !== undefined && 'application' in grant && grant.application === true;
   }
 
   #forget(grantId: string, successor?: Grant): void {
     this.changes += 1;
     this.#refresher.forget(grantId, successor);
-    this.#background.forget(grantId);
-    this.#refusals.delete(grantId);
   }
 }

@@ -3,12 +3,12 @@ import type { RefreshEvent } from '../events.js';
 import {
   emptyGrant,
   type Grant,
+  grantOfApplication,
   hasSameTokens,
   isEmptyGrant,
   isOlder,
   isOtherSubject,
   isPastEnd,
-  newGrant,
   refreshedGrant,
   withRotatedRefreshToken,
 } from '../grants/grant.js';
@@ -19,7 +19,6 @@ import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js'
 import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
 import type { HeldLock } from '../stores/held-lock.js';
 import { pause } from '../waiting.js';
-import type { EndpointBackoff } from './backoff.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
 /** A refresh that runs. */
@@ -32,16 +31,18 @@ export interface RefreshInFlight {
   readonly overtaken: AbortSignal;
   /** The grant whose refresh token was sent last. */
   current?: Grant;
-  /** Its turn at the token endpoint, which has come before its lock was taken. */
+  /** Its slot at the token endpoint, which it got before its lock was taken. */
   readonly turn?: Turn;
   /** Parameters of the token request of a grant of the application, which has no refresh token. */
-  readonly parameters?: TokenParameters | undefined;
+  parameters?: TokenParameters | undefined;
 }
 
-/** How a refresh under one lock has ended. */
+/** How a refresh under one lock ended. */
 export type LockedResult = {
   /** True if a refresh token was sent that another process had used before. */
   readonly reused: boolean;
+  /** True if a token request was sent. */
+  readonly sent: boolean;
 } & (
   | { readonly outcome: 'refreshed' | 'adopted' | 'unsaved'; readonly grant: Grant }
   /** The store had another grant than expected at the save, or none. */
@@ -51,14 +52,13 @@ export type LockedResult = {
   | { readonly outcome: 'lock-lost' }
 );
 
-/** A result before its `reused` is known. */
-type Outcome<R = LockedResult> = R extends LockedResult ? Omit<R, 'reused'> : never;
+/** A result without what is known of the whole run. */
+type Outcome<R = LockedResult> = R extends LockedResult ? Omit<R, 'reused' | 'sent'> : never;
 
 /** Options of {@link LockedRefreshes}. */
 export interface LockedRefreshesOptions {
   readonly repository: GrantRepository;
   readonly endpoint: TokenEndpoint;
-  readonly backoff: EndpointBackoff;
   readonly unsaved: UnsavedGrants;
   /** Epoch milliseconds. */
   readonly clock: () => number;
@@ -98,6 +98,7 @@ interface LockedRun {
   readonly refresh: RefreshInFlight;
   readonly lock: HeldLock;
   reused: boolean;
+  sent: boolean;
 }
 
 /**
@@ -118,14 +119,14 @@ export class LockedRefreshes {
    * @param kept The pair that this process holds the lock for until it is saved: no other has refreshed it.
    */
   async refresh(refresh: RefreshInFlight, lock: HeldLock, kept?: Grant): Promise<LockedResult> {
-    const run: LockedRun = { refresh, lock, reused: false };
+    const run: LockedRun = { refresh, lock, reused: false, sent: false };
     const outcome = await this.#run(run, kept).catch((error: unknown): Outcome => ({ outcome: 'failed', error }));
-    return { ...outcome, reused: run.reused };
+    return { ...outcome, reused: run.reused, sent: run.sent };
   }
 
   async #run(run: LockedRun, kept: Grant | undefined): Promise<Outcome> {
-    const { id, seen, parameters, trigger } = run.refresh;
-    const { repository, backoff, endpoint, clock, isUsable, signal } = this.#options;
+    const { id, seen, trigger, parameters } = run.refresh;
+    const { repository, endpoint, clock, isUsable, signal } = this.#options;
     const isHeld = () => (run.lock.isLease ? repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS) : true);
     // At once: whoever has taken a lost lock since may have read the same pair.
     const [stored, held] = kept ? [kept, true] : await Promise.all([this.#newest(id), isHeld()]);
@@ -133,24 +134,25 @@ export class LockedRefreshes {
     let pair = stored ?? emptyGrant();
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
-      if (isPastEnd(pair, clock())) {
-        pair = await this.#giveUp(run, pair, 'expired');
+      const isPast = isPastEnd(pair, clock());
+      const isReplaceable = parameters !== undefined || (pair.refreshToken !== undefined && !isPast);
+      // An access token that nothing replaces serves to its own end.
+      if (!isReplaceable && pair.expiresAt > clock() && trigger !== 'refused') break;
+      // The end of a pair that another process got is by a clock that may differ: the service is asked once.
+      if (!isReplaceable && !(isPast && pair.obtainedBy !== endpoint.id)) {
+        pair = await this.#giveUp(run, pair, trigger === 'refused' && !isPast ? 'refused' : 'expired');
         continue;
       }
-      // Nothing can replace the access token of a user's grant without a refresh token: its end is that of the grant.
-      if (pair.refreshToken === undefined && !parameters) {
-        pair = await this.#giveUp(run, pair, trigger === 'refused' ? 'refused' : 'expired');
-        continue;
-      }
-      if (pair.retryAt !== undefined) backoff.join(id, clock(), pair.retryAt);
-      const error = backoff.error(id, clock());
+      if (pair.retryAt !== undefined) endpoint.pauses.join(id, pair.retryAt);
+      const error = endpoint.pauses.errorBeforeRequest(id);
       if (error) throw error;
       signal.throwIfAborted();
       if (!isIssuer(pair.issuedBy, endpoint.origin)) throw tenantChanged();
       if (!held || !run.lock.maySend) return { outcome: 'lock-lost' };
       const refreshed = await this.#exchange(run, pair);
       if (refreshed) return refreshed;
-      pair = (await this.#pairAfterRefusal(run, pair)) ?? (await this.#giveUp(run, pair, 'refused'));
+      pair =
+        (await this.#pairAfterRefusal(run, pair)) ?? (await this.#giveUp(run, pair, isPast ? 'expired' : 'refused'));
     }
     return { outcome: 'adopted', grant: pair };
   }
@@ -169,9 +171,10 @@ export class LockedRefreshes {
 
   /** Refreshes the grant and saves the new pair. Returns `undefined` if the service refuses its refresh tokens. */
   async #exchange(run: LockedRun, grant: Grant): Promise<Outcome | undefined> {
-    const { repository, backoff, unsaved, clock } = this.#options;
+    const { repository, endpoint, unsaved, clock } = this.#options;
     const { id, overtaken } = run.refresh;
     run.refresh.current = grant;
+    run.sent = true;
     const sentAt = performance.now();
     try {
       if (run.refresh.parameters) return await this.#request(run, grant, run.refresh.parameters);
@@ -184,12 +187,12 @@ export class LockedRefreshes {
       if (!tokens) return undefined;
       if (isOtherSubject(grant, tokens))
         return { outcome: 'adopted', grant: await this.#giveUp(run, grant, 'other-subject') };
-      return await this.#save(run, grant, refreshedGrant(grant, tokens, clock()));
+      return await this.#save(run, grant, refreshedGrant(grant, tokens, clock(), endpoint.id));
     } catch (error) {
       const isSlowFailure = error instanceof ServiceUnavailableError && performance.now() - sentAt >= SLOW_FAILURE_MS;
       if (isSlowFailure && !overtaken.aborted && !unsaved.byId.has(id)) {
         // Saved with the grant, so that the processes that wait for the lock do not wait for a time-out too.
-        const retryAt = clock() + backoff.remainingMs(id, clock());
+        const retryAt = clock() + endpoint.pauses.beforeRequestMs(id);
         run.lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version));
       }
       throw error;
@@ -198,46 +201,38 @@ export class LockedRefreshes {
 
   /** Gets new tokens for a grant of the application, and saves them. @throws whatever the token endpoint throws: the grant is kept */
   async #request(run: LockedRun, grant: Grant, parameters: TokenParameters): Promise<Outcome> {
-    const { endpoint, backoff, clock } = this.#options;
-    const { id, overtaken, turn } = run.refresh;
+    const { endpoint, clock } = this.#options;
+    const { id, overtaken } = run.refresh;
     try {
-      const tokens = await endpoint.requestTokens(parameters, { mayRepeat: () => run.lock.maySend, turn });
-      backoff.succeed(id);
-      const isFirst = isEmptyGrant(grant);
-      return await this.#save(
-        run,
-        grant,
-        (isFirst ? newGrant : refreshedGrant.bind(undefined, grant))(tokens, clock()),
-      );
+      const tokens = await endpoint.requestTokens(parameters, { mayRepeat: () => run.lock.maySend });
+      endpoint.pauses.succeeded(id, { countsForAll: false });
+      return await this.#save(run, grant, grantOfApplication(grant, tokens, clock(), endpoint.id));
     } catch (error) {
-      if (overtaken.aborted) throw error;
-      if (error instanceof ServiceUnavailableError) throw backoff.fail(id, error, clock());
-      // Another try would get the same answer. After an `invalid_client` the endpoint pauses for all grants.
-      const isOfTheGrant = error instanceof TokenError && error.error !== 'invalid_client';
-      if (isOfTheGrant || error instanceof TokenResponseError) backoff.refuse(id, error, clock());
-      else backoff.succeed(id);
-      throw error;
+      throw overtaken.aborted ? error : endpoint.pauses.failed(id, error, { countsForAll: false });
     }
   }
 
   /** Sends a refresh token. Returns `undefined` if the service refuses it. @throws whatever may leave the grant valid */
-  async #send(run: LockedRun, grant: Grant, sent: string): Promise<TokenSet | undefined> {
-    const { endpoint, backoff, clock } = this.#options;
-    const { id, overtaken, turn } = run.refresh;
+  async #send(run: LockedRun, grant: Grant, refreshToken: string): Promise<TokenSet | undefined> {
+    const { endpoint, clock } = this.#options;
+    const { pauses } = endpoint;
+    const { id, trigger, overtaken, turn } = run.refresh;
+    // Some services refuse a refresh while the access token is good. That says nothing of the refresh token.
+    const goodMs = trigger === 'refused' ? 0 : Math.max(0, grant.expiresAt - clock());
     try {
-      const tokens = await endpoint.refresh(sent, { mayRepeat: () => run.lock.maySend, turn });
-      backoff.succeed(id);
+      const mayRepeat = () => run.lock.maySend;
+      const tokens = await endpoint.refresh(refreshToken, { mayRepeat, turn, isEarly: goodMs > 0 });
+      pauses.succeeded(id, { countsForAll: true });
       return tokens;
     } catch (error) {
-      if (error instanceof ServiceUnavailableError) {
-        // Nothing is remembered of a grant that has been replaced or deleted.
-        throw overtaken.aborted ? error : backoff.fail(id, error, clock());
-      }
-      backoff.succeed(id);
-      const refreshToken = rotatedRefreshToken(error);
-      if (refreshToken !== undefined && refreshToken !== sent)
-        await this.#save(run, grant, withRotatedRefreshToken(grant, refreshToken, sent)).catch(() => undefined);
-      throw error;
+      const rotated = rotatedRefreshToken(error);
+      if (rotated !== undefined && rotated !== refreshToken)
+        await this.#save(run, grant, withRotatedRefreshToken(grant, rotated, refreshToken)).catch(() => undefined);
+      const isRefusal = error instanceof TokenError || error instanceof TokenResponseError;
+      // The service was asked, and the stated end has passed.
+      if (isRefusal && rotated === undefined && isPastEnd(grant, clock())) return undefined;
+      // Nothing is remembered of a grant that has been replaced or deleted.
+      throw overtaken.aborted ? error : pauses.failed(id, error, { countsForAll: true, goodMs });
     }
   }
 
@@ -290,7 +285,7 @@ export class LockedRefreshes {
 
   /** Ends a grant that is of no use any more. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */
   async #giveUp(run: LockedRun, grant: Grant, reason: LossReason): Promise<Grant> {
-    const { repository, unsaved, backoff, onLost } = this.#options;
+    const { repository, unsaved, endpoint, onLost } = this.#options;
     const { id, overtaken } = run.refresh;
     const end = await repository.end(id, grant);
     if (end === 'kept') {
@@ -299,7 +294,7 @@ export class LockedRefreshes {
       if (stored) return stored;
     } else if (!overtaken.aborted) {
       unsaved.drop(id);
-      backoff.forget(id);
+      endpoint.pauses.forget(id);
       // The service refuses the token of a grant that a logout elsewhere has deleted and revoked: no loss.
       if (end === 'ended' || reason !== 'refused') onLost(id, reason);
     }

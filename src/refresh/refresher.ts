@@ -3,10 +3,10 @@ import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreE
 import type { RefreshEvent } from '../events.js';
 import { type Grant, hasSameTokens, isEmptyGrant, isPastEnd } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
+import { TransportError } from '../http/transport-error.js';
 import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import type { LockAge } from '../stores/held-lock.js';
-import { EndpointBackoff } from './backoff.js';
 import { LockedRefreshes, type LockedResult, NO_GRANT, type RefreshInFlight } from './locked-refreshes.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
@@ -23,7 +23,7 @@ export interface RefresherOptions {
   readonly onDiscarded: (id: string, grant: Grant) => void;
   readonly onRefresh: (id: string, event: Omit<RefreshEvent, 'strategy' | 'grantId'>) => void;
   readonly onLost: (id: string, reason: 'refused' | 'expired' | 'other-subject') => void;
-  /** Asks for the parameters of a grant of the application; `undefined` without the option `applicationGrant`. */
+  /** Resolves the parameters of a grant of the application; `undefined` without the option `applicationGrant`. */
   readonly parametersOf?: ((id: string) => Promise<TokenParameters | undefined>) | undefined;
 }
 
@@ -38,51 +38,42 @@ const MAX_LOCK_AGES: readonly LockAge[] = [
   { ageMs: 5_000, wallAgeMs: Number.POSITIVE_INFINITY },
 ];
 
-/** How a refresh has ended, and what it has met on the way. */
-type RefreshResult = Exclude<LockedResult, { outcome: 'lock-lost' }> & {
-  /** How long it has waited for the lock, in milliseconds. */
+/** What a refresh came to that took a lock, or failed before. */
+type SentResult = Exclude<LockedResult, { outcome: 'lock-lost' }> & {
+  /** How long it waited for the lock, in milliseconds. */
   readonly lockWaitMs: number;
   /** True if a lock was found to be too old, or lost. */
   readonly lostLease: boolean;
 };
 
-/** A refresh that callers can join. */
-class SharedRefresh implements RefreshInFlight {
-  readonly id: string;
-  readonly seen: Grant;
-  readonly trigger: RefreshEvent['trigger'];
-  /** On the monotonic clock. */
-  readonly since: number = performance.now();
+/** What a refresh came to. `unsent`: no token request is needed, or none is possible now. */
+type RefreshResult =
+  | SentResult
+  | { readonly outcome: 'unsent'; readonly grant: Grant }
+  | { readonly outcome: 'unsent'; readonly error: unknown };
+
+/** A refresh, and its slot at the token endpoint. */
+interface Refresh extends RefreshInFlight {
   readonly turn: Turn;
-  readonly result: Promise<Grant>;
-  current?: Grant;
-  outcome?: RefreshResult['outcome'];
-  parameters?: TokenParameters | undefined;
-  readonly #overtaking = new AbortController();
-  readonly overtaken: AbortSignal = this.#overtaking.signal;
-
-  constructor(
-    id: string,
-    seen: Grant,
-    trigger: RefreshEvent['trigger'],
-    turn: Turn,
-    run: (refresh: SharedRefresh) => Promise<Grant>,
-  ) {
-    this.id = id;
-    this.seen = seen;
-    this.trigger = trigger;
-    this.turn = turn;
-    this.result = run(this);
-  }
-
-  /** A login or a logout has come in between. */
-  overtake(): void {
-    this.#overtaking.abort();
-  }
+  readonly overtaking: AbortController;
 }
+
+/** A refresh that callers can join. */
+interface SharedRefresh {
+  readonly refresh: Refresh;
+  readonly result: Promise<RefreshResult>;
+}
+
+/** Largest number of refreshes that run or wait. Beyond it none starts in the background: a later request of the grant asks again. */
+const MAX_IN_FLIGHT = 10_000;
 
 /** Shortest wait for the lock that an event mentions, in milliseconds. */
 const MIN_LOCK_WAIT_MS = 100;
+
+/** A failure before the lock was asked for. */
+function failedEarly(error: unknown): SentResult {
+  return { outcome: 'failed', error, reused: false, sent: false, lockWaitMs: 0, lostLease: false };
+}
 
 /**
  * Refreshes grants: lock, read again, refresh, save. Each grant once at a time, however many callers ask.
@@ -92,29 +83,29 @@ const MIN_LOCK_WAIT_MS = 100;
 export class Refresher {
   readonly #options: RefresherOptions;
   readonly #inFlight = new Map<string, SharedRefresh>();
-  readonly #backoff = new EndpointBackoff();
   readonly #locked: LockedRefreshes;
   readonly #closing = new AbortController();
-  /** Grants that refreshes of this process have brought. */
-  readonly #refreshed = new WeakSet<object>();
+  /** Timers of refreshes whose answer was lost. */
+  readonly #retries = new Map<string, NodeJS.Timeout>();
 
   constructor(options: RefresherOptions) {
     this.#options = options;
     const { signal } = this.#closing;
     // Each refresh that waits for a lock listens to it.
     setMaxListeners(0, signal);
-    this.#locked = new LockedRefreshes({ ...options, backoff: this.#backoff, signal });
+    this.#locked = new LockedRefreshes({ ...options, signal });
   }
 
-  /** Returns true if a background refresh makes sense now: none runs, the endpoint is not in backoff, and the strategy is not closed. */
+  /** Returns true while a token request of the application runs for the grant. */
+  isOfApplication(id: string): boolean {
+    return this.#inFlight.get(id)?.refresh.parameters !== undefined;
+  }
+
+  /** Returns true if a background refresh makes sense now: none runs, nothing pauses it, and the strategy is not closed. */
   isIdle(id: string): boolean {
-    if (this.#inFlight.has(id) || this.#closing.signal.aborted) return false;
-    return this.#backoff.remainingMs(id, this.#options.clock()) === 0;
-  }
-
-  /** Returns true for a grant that a refresh of this process has brought: it does not come from another one. */
-  hasRefreshed(grant: object): boolean {
-    return this.#refreshed.has(grant);
+    if (this.#inFlight.has(id) || this.#inFlight.size >= MAX_IN_FLIGHT || this.#closing.signal.aborted) return false;
+    const { pauses } = this.#options.endpoint;
+    return pauses.beforeRequestMs(id) === 0 && pauses.remainingMs('ahead', id) === 0;
   }
 
   /**
@@ -124,48 +115,40 @@ export class Refresher {
    *   TokenStoreError if it is kept but cannot be refreshed now. Concurrent callers share the error object.
    */
   async refresh(id: string, seen: Grant, trigger: RefreshEvent['trigger']): Promise<Grant> {
-    const { endpoint, repository, isUsable } = this.#options;
+    const { repository, isUsable } = this.#options;
     const isAwaited = trigger === 'expired' || trigger === 'refused';
     let known = seen;
     for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
-      if (isAwaited) other.turn.hurry();
-      const { aborted: isOvertaken } = other.overtaken;
-      try {
-        const grant = await other.result;
-        if (!isOvertaken) return grant;
-      } catch (error) {
-        // A refresh that a login or a logout has overtaken says nothing about the new grant.
-        if (isOvertaken) continue;
-        // "No grant" says nothing about a login of another process that came after its read.
-        const stored = error instanceof NotAuthorizedError ? await repository.read(id) : undefined;
-        if (!stored) throw error;
-        if (!hasSameTokens(stored, seen) && isUsable(stored)) return stored;
-        known = stored;
-      }
+      const { turn, overtaken } = other.refresh;
+      if (isAwaited) turn.hurry();
+      const { aborted: isOvertaken } = overtaken;
+      const result = await other.result;
+      // A refresh that a login or a logout has overtaken says nothing about the new grant.
+      if (isOvertaken) continue;
+      // "No grant" says nothing about a login of another process that came after its read.
+      const isGone = 'error' in result && result.error instanceof NotAuthorizedError;
+      const stored = isGone ? await repository.read(id) : undefined;
+      if (!stored) return grantOf(result);
+      if (!hasSameTokens(stored, seen) && isUsable(stored)) return stored;
+      known = stored;
     }
     this.#closing.signal.throwIfAborted();
-    const refresh = new SharedRefresh(id, known, trigger, endpoint.turn(isAwaited), (running) =>
-      this.#run(running).finally(() => this.#inFlight.delete(id)),
-    );
-    this.#inFlight.set(id, refresh);
-    return refresh.result;
+    return grantOf(await this.#start(id, known, trigger, isAwaited).result);
   }
 
   /**
-   * Refreshes a grant that no request asks for. Resolves to what this process did: `ended` if the service has refused the
+   * Refreshes a grant that no request asks for. Resolves to what this process did: `ended` if the service refused the
    * refresh token that it sent, `undefined` if it did nothing, since another process or a login was faster. Never rejects.
    */
   async keepAlive(id: string, seen: Grant): Promise<'refreshed' | 'ended' | 'failed' | undefined> {
-    const result = this.refresh(id, seen, 'keep-alive');
-    const refresh = this.#inFlight.get(id);
-    try {
-      await result;
-      const isOwn = refresh?.outcome === 'refreshed' || refresh?.outcome === 'unsaved';
-      return isOwn ? 'refreshed' : undefined;
-    } catch (error) {
-      if (!(error instanceof NotAuthorizedError)) return 'failed';
-      return refresh?.current && !refresh.overtaken.aborted ? 'ended' : undefined;
-    }
+    const isPaused = this.#options.endpoint.pauses.remainingMs('ahead', id) > 0;
+    if (isPaused || this.#closing.signal.aborted) return 'failed';
+    const { refresh, result } = this.#inFlight.get(id) ?? this.#start(id, seen, 'keep-alive', false);
+    const settled = await result;
+    if (settled.outcome === 'refreshed' || settled.outcome === 'unsaved') return 'refreshed';
+    if (!('error' in settled)) return undefined;
+    if (!(settled.error instanceof NotAuthorizedError)) return 'failed';
+    return settled.outcome === 'failed' && settled.sent && !refresh.overtaken.aborted ? 'ended' : undefined;
   }
 
   /** Returns a signal that aborts with the given one, and when no refresh token is sent any more. */
@@ -175,16 +158,17 @@ export class Refresher {
 
   /** Returns how long the token endpoint is to be left alone, in milliseconds. */
   pauseMs(): number {
-    return this.#backoff.pauseMs(this.#options.clock());
+    return this.#options.endpoint.pauses.forAllMs;
   }
 
   /** Forgets a grant that a login replaces or a logout deletes. @param successor Grant of the login. Its own refresh goes on. */
   forget(id: string, successor?: Grant): void {
-    const refresh = this.#inFlight.get(id);
+    const refresh = this.#inFlight.get(id)?.refresh;
     const isOfSuccessor = successor !== undefined && refresh?.current?.version === successor.version;
-    if (refresh && !isOfSuccessor) refresh.overtake();
+    if (refresh && !isOfSuccessor) refresh.overtaking.abort();
     this.#options.unsaved.drop(id);
-    this.#backoff.forget(id);
+    this.#options.endpoint.pauses.forget(id);
+    this.#endRetry(id);
   }
 
   /**
@@ -194,6 +178,7 @@ export class Refresher {
   async close(): Promise<void> {
     const closed = 'The strategy is closed: it refreshes no more grants. The grant is kept.';
     this.#closing.abort(new ServiceUnavailableError(closed));
+    for (const id of this.#retries.keys()) this.#endRetry(id);
     await this.settled();
   }
 
@@ -203,76 +188,103 @@ export class Refresher {
     await this.#options.unsaved.saveAll();
   }
 
-  async #run(refresh: SharedRefresh): Promise<Grant> {
-    const { id, seen } = refresh;
-    const { clock, repository, isUsable, parametersOf } = this.#options;
-    const isRenewable = seen.refreshToken !== undefined || parametersOf !== undefined;
-    if (isRenewable && !isPastEnd(seen, clock()) && this.#backoff.error(id, clock())) {
-      // Another process may have refreshed it meanwhile.
-      const stored = await repository.readAnew(id).catch(() => undefined);
-      if (stored && stored.accessToken !== seen.accessToken && isUsable(stored)) return stored;
-      const error = this.#backoff.error(id, clock());
-      if (error) throw error;
-    }
-    const failure = seen.refreshToken === undefined ? await this.#ask(refresh) : undefined;
-    if (!failure && seen.refreshToken === undefined && !refresh.parameters) {
-      // The grant of a user: nothing can replace its access token.
-      if (isEmptyGrant(seen)) throw new NotAuthorizedError(NO_GRANT);
-      if (refresh.trigger !== 'refused' && seen.expiresAt > clock()) return seen;
-    }
-    const { lockWaitMs, lostLease, reused, ...result } = failure ?? (await this.#refreshInTurn(refresh));
-    refresh.outcome = result.outcome;
-    const hasFailed = result.outcome === 'failed';
-    const { scope } = (hasFailed ? undefined : result.grant) ?? {};
-    const hasOtherScope = scope !== undefined && scope.join() !== seen.scope?.join();
-    this.#options.onRefresh(id, {
-      outcome: result.outcome,
-      ...(hasFailed ? { reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' } : {}),
-      ...(hasOtherScope ? { scope } : {}),
-      trigger: refresh.trigger,
-      durationMs: performance.now() - refresh.since,
-      ...(lockWaitMs < MIN_LOCK_WAIT_MS ? {} : { lockWaitMs }),
-      ...(lostLease ? { lostLease } : {}),
-      ...(reused ? { reused } : {}),
-    });
-    if (hasFailed) throw result.error;
-    // After a logout nothing is left to go on with.
-    if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
-    if (result.outcome === 'refreshed' || result.outcome === 'unsaved') this.#refreshed.add(result.grant);
-    return result.grant;
+  #start(id: string, seen: Grant, trigger: RefreshEvent['trigger'], isAwaited: boolean): SharedRefresh {
+    const overtaking = new AbortController();
+    const turn = this.#options.endpoint.turn(isAwaited);
+    const refresh: Refresh = { id, seen, trigger, turn, overtaking, overtaken: overtaking.signal };
+    const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
+    const shared = { refresh, result };
+    this.#inFlight.set(id, shared);
+    return shared;
   }
 
-  /** Asks for the parameters of the token request of a grant that has no refresh token. Returns the result of the refresh if that fails. */
-  async #ask(refresh: SharedRefresh): Promise<RefreshResult | undefined> {
+  /** Never rejects. */
+  async #run(refresh: Refresh): Promise<RefreshResult> {
+    const since = performance.now();
+    const { id, seen, trigger } = refresh;
+    const unsent = (await this.#duringPause(id, seen)) ?? (await this.#withoutRefreshToken(refresh));
+    if (unsent?.outcome === 'unsent') return unsent;
+    const result = unsent ?? (await this.#refreshInTurn(refresh));
+    const durationMs = performance.now() - since;
+    this.#options.onRefresh(id, { ...eventOf(result, seen), trigger, durationMs });
+    if (result.outcome === 'failed' && !refresh.overtaken.aborted) this.#pauseOrRetry(refresh, result.error);
+    return result;
+  }
+
+  /** Lets a refresh that nothing waits for rest after a failure, and repeats one whose answer was lost. */
+  #pauseOrRetry({ id, seen, trigger }: Refresh, error: unknown): void {
+    if (error instanceof NotAuthorizedError || this.#closing.signal.aborted) return;
+    const { pauses } = this.#options.endpoint;
+    if (trigger === 'ahead' && pauses.remainingMs('ahead', id) === 0) pauses.begin('ahead', id);
+    const isLost =
+      error instanceof ServiceUnavailableError && error.cause instanceof TransportError && error.cause.sent;
+    if (!isLost || trigger === 'retry' || this.#retries.size >= MAX_IN_FLIGHT) return;
+    // The service may have replaced the refresh token, and accept the former one for some seconds more. Waiting for the
+    // next request of the user could take longer.
+    this.#endRetry(id);
+    const retry = () => {
+      this.#retries.delete(id);
+      if (!this.#inFlight.has(id)) void this.#start(id, seen, 'retry', false);
+    };
+    this.#retries.set(id, setTimeout(retry, pauses.beforeRequestMs(id)).unref());
+  }
+
+  #endRetry(id: string): void {
+    clearTimeout(this.#retries.get(id));
+    this.#retries.delete(id);
+  }
+
+  /** Returns the grant of another process, which may have refreshed it meanwhile, or the error of a pause. */
+  async #duringPause(id: string, seen: Grant): Promise<RefreshResult | undefined> {
+    const { repository, isUsable, endpoint, clock, parametersOf } = this.#options;
+    const endsUnasked =
+      (isPastEnd(seen, clock()) && seen.obtainedBy === endpoint.id) ||
+      (seen.refreshToken === undefined && !parametersOf);
+    if (endsUnasked || !endpoint.pauses.error(id)) return undefined;
+    const stored = await repository.readAnew(id).catch(() => undefined);
+    if (stored && stored.accessToken !== seen.accessToken && isUsable(stored))
+      return { outcome: 'unsent', grant: stored };
+    const error = endpoint.pauses.error(id);
+    return error && { outcome: 'unsent', error };
+  }
+
+  /** Resolves the parameters for a grant of the application. Returns the result if nothing can replace the access token. */
+  async #withoutRefreshToken(refresh: Refresh): Promise<RefreshResult | undefined> {
+    const { id, seen } = refresh;
+    if (seen.refreshToken !== undefined) return undefined;
     try {
-      refresh.parameters = await this.#options.parametersOf?.(refresh.id);
-      return undefined;
+      refresh.parameters = await this.#options.parametersOf?.(id);
     } catch (error) {
-      return { outcome: 'failed', error, reused: false, lockWaitMs: 0, lostLease: false };
+      return failedEarly(error);
     }
+    if (refresh.parameters) return undefined;
+    if (isEmptyGrant(seen)) return { outcome: 'unsent', error: new NotAuthorizedError(NO_GRANT) };
+    const serves = refresh.trigger !== 'refused' && seen.expiresAt > this.#options.clock();
+    return serves ? { outcome: 'unsent', grant: seen } : undefined;
   }
 
   /**
-   * Waits for the turn at the token endpoint, and then refreshes under a lock: no lock is held, or grows old, while others are
+   * Waits for a slot at the token endpoint, and then refreshes under a lock: no lock is held, or grows old, while others are
    * ahead. Takes another lock if the first is too old, or lost, once a refresh token is to be sent. Never rejects.
    */
-  async #refreshInTurn(refresh: SharedRefresh): Promise<RefreshResult> {
+  async #refreshInTurn(refresh: Refresh): Promise<SentResult> {
+    const { pauses } = this.#options.endpoint;
     try {
-      await refresh.turn.wait(this.#closing.signal);
+      // A request of the application takes no slot: one that hangs must not hold up the refreshes of users.
+      if (!refresh.parameters) await refresh.turn.wait(this.#closing.signal);
       const result = await this.#refreshUnderLock(refresh);
-      const now = this.#options.clock();
-      // Nothing is to be sent now: the refreshes that wait for their turn end.
-      if (result.outcome === 'failed' && this.#backoff.pauseMs(now) > 0)
-        for (const { id, turn } of this.#inFlight.values()) turn.giveUp(() => this.#backoff.error(id, now));
+      // Nothing is sent for now: the refreshes that wait for a slot end.
+      if (result.outcome === 'failed' && pauses.forAllMs > 0)
+        for (const { refresh: other } of this.#inFlight.values()) other.turn.giveUp(() => pauses.error(other.id));
       return result;
     } catch (error) {
-      return { outcome: 'failed', error, reused: false, lockWaitMs: 0, lostLease: false };
+      return failedEarly(error);
     } finally {
       refresh.turn.end();
     }
   }
 
-  async #refreshUnderLock(refresh: SharedRefresh): Promise<RefreshResult> {
+  async #refreshUnderLock(refresh: Refresh): Promise<SentResult> {
     const { repository, unsaved, endpoint } = this.#options;
     const { id } = refresh;
     let lockWaitMs = 0;
@@ -294,11 +306,36 @@ export class Refresher {
         if (result.outcome !== 'lock-lost') return { ...result, lockWaitMs, lostLease };
         lostLease = true;
       } catch (error) {
-        return { outcome: 'failed', error, reused: false, lockWaitMs, lostLease };
+        return { ...failedEarly(error), lockWaitMs, lostLease };
       }
     }
-    const message = 'The lock of the grant was too old each time before its refresh. The grant is kept.';
+    const message = "Lost the grant's lock three times before refreshing. The grant is kept.";
     const error = new TokenStoreError(message, { code: 'ERR_TOKEN_STORE_LOCKED' });
-    return { outcome: 'failed', error, reused: false, lockWaitMs, lostLease };
+    return { ...failedEarly(error), lockWaitMs, lostLease };
   }
+}
+
+/** Returns the grant of a result. @throws the error of the result; NotAuthorizedError if a logout left nothing */
+function grantOf(result: RefreshResult): Grant {
+  if ('error' in result) throw result.error;
+  if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
+  return result.grant;
+}
+
+/** Returns what an event says of a result. @param seen The grant that the callers had. */
+function eventOf(
+  result: SentResult,
+  seen: Grant,
+): Omit<RefreshEvent, 'strategy' | 'grantId' | 'trigger' | 'durationMs'> {
+  const { outcome, lockWaitMs, lostLease, reused } = result;
+  const facts = {
+    outcome,
+    ...(lockWaitMs < MIN_LOCK_WAIT_MS ? {} : { lockWaitMs }),
+    ...(lostLease ? { lostLease } : {}),
+    ...(reused ? { reused } : {}),
+  };
+  if (outcome === 'failed')
+    return { ...facts, reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' };
+  const { scope } = result.grant ?? {};
+  return scope !== undefined && scope.join() !== seen.scope?.join() ? { ...facts, scope } : facts;
 }

@@ -92,7 +92,7 @@ export class RequestClients {
         // Mounted before passport.session(), which may refuse the user.
         const mayBeRefused = !userOf(req) && passportRecordOf(req) !== undefined && !grants.isAnonymous(session);
         const isRefused = mayBeRefused ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
-        source = known ?? new GrantCredentials(manager, grantId, isRefused);
+        source = known ?? new GrantCredentials(manager, grantId, { isRefused });
       }
     } catch (error) {
       source = failedSource(error);

@@ -19,8 +19,6 @@ export interface TenantGrantsOptions {
   readonly name: string;
   readonly store: TokenStore;
   readonly encryptionKeys: readonly Secret[];
-  /** True if the option `applicationGrant` is set. */
-  readonly isAskedAgain: boolean;
   readonly clock: () => number;
 }
 
@@ -73,12 +71,12 @@ export class TenantGrants {
 
   /** Yields what is known of each grant of one tenant, or of all. @throws like {@link ids} */
   async *summaries(tenant: string | undefined, signal?: AbortSignal): AsyncGenerator<TenantGrantSummary> {
-    const { clock, isAskedAgain } = this.#options;
+    const { clock } = this.#options;
     for await (const page of this.#pages(tenant, signal)) {
       const reads = page.map(async ({ id, ...login }) => {
         const record = await this.#access.use((store) => store.get(id), 'get', READ_MS);
         const grant = record && (await this.#codec.decode(id, record));
-        return grant ? [{ ...summaryOf(login.grantId, grant, clock(), isAskedAgain), tenant: login.tenant }] : [];
+        return grant ? [{ ...summaryOf(login.grantId, grant, clock()), tenant: login.tenant }] : [];
       });
       yield* (await abortable(Promise.all(reads), signal)).flat();
     }

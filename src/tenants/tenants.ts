@@ -95,8 +95,7 @@ export class Tenants implements ManyStrategies {
       void done.finally(() => retiring.delete(done)).catch(() => {});
     };
     const directory = new Directory({ resolve, create, retire, max, ttlMs, timeoutMs, clock });
-    const isAskedAgain = shared.applicationGrant !== undefined;
-    const grants = new TenantGrants({ name, store, encryptionKeys, isAskedAgain, clock });
+    const grants = new TenantGrants({ name, store, encryptionKeys, clock });
     const api = createApiContext({ ...shared, http: http[0], strategyName: name, now: clock });
     const deleteGrant = async (login: TenantLogin) => {
       const strategy = await strategyOf(this, login.tenant).catch(() => undefined);

@@ -3,6 +3,7 @@ import type { Emulator } from 'passport-oauth-app/emulator';
 import { crowdinAgent, crowdinApp } from 'passport-oauth-app/providers';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { withoutLock } from '../refresh/fixture.js';
+import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { test } from '../support/fixture.js';
 import { stopTime } from '../support/stop-time.js';
@@ -106,6 +107,25 @@ describe('a grant of the application', threats(86), () => {
     world.service.expireAccessTokens();
     await expect(world.strategy.client('imported').projects()).rejects.toMatchObject({ status: 401 });
     expect(world.tokenRequests()).toEqual([]);
+  });
+
+  test('is never that of a user, though the ids are equal', threats(106), async ({ startWorld, browser }) => {
+    let id = '1';
+    const applicationGrant: ApplicationGrant = (grantId) => machine(grantId === '2' ? 'machine' : 'user');
+    const strategy = { tokenStore: memoryTokenStore(), grantId: () => id, applicationGrant };
+    const world = await startWorld({ strategy });
+    const token = await world.strategy.client('2').accessToken();
+    await world.logIn(browser, '1');
+    id = '2';
+    expect((await world.logIn(new Browser(), '2')).status).toBe(500);
+    expect(world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', code: 'ERR_APPLICATION_GRANT' });
+    expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false });
+    expect((await browser.visit(`${world.url}/projects`)).status).toBe(302);
+    expect((await browser.visit(`${world.url}/logout`, { method: 'POST' })).status).toBe(200);
+    const requests = world.tokenRequests().length;
+    expect(await world.strategy.client('2').accessToken()).toBe(token);
+    await world.strategy.deleteGrant('2');
+    expect(world.tokenRequests()).toHaveLength(requests);
   });
 
   test('is kept, and tried again, where the service refuses it: a TokenError that quotes none of its parameters', async ({
@@ -264,17 +284,34 @@ describe('a grant of the application', threats(86), () => {
     expect(bodies(service)).toHaveLength(4);
   });
 
-  test('leaves the secret of a client that is refused alone for a moment, whichever grant asks', async ({
-    startWorld,
-  }) => {
+  test.for<[what: string, fault: object]>([
+    ['invalid_client', { status: 401, body: { error: 'invalid_client' } }],
+    ['a 429', { status: 429, headers: { 'retry-after': '20' } }],
+    ['a 500', { status: 500 }],
+    ['no answer', { hang: true }],
+  ])('that strangers ask for, answered by %s, pauses nobody else', threats(103), async ([, fault], { startWorld }) => {
     const { service } = await startWorld();
-    const { strategy, advance } = open(service, machine);
-    service.fail('token', { status: 401, body: { error: 'invalid_client' } });
-    for (const id of ['machine 1', 'machine 2', 'machine 3', 'machine 1'])
-      await expect(strategy.client(id).projects()).rejects.toMatchObject({ error: 'invalid_client' });
-    expect(bodies(service)).toHaveLength(1);
-    advance(2);
-    await strategy.client('machine 1').projects();
+    const { strategy, advance } = open(service, machine, { timeout: 500 });
+    await strategy.importCode('user', service.install({ authentication: 'authorization_code' }).code ?? '');
+    advance(2 * HOURS);
+    const times = 40;
+    const stop = service.fail('token', { ...fault, times });
+    const posted = Promise.allSettled(
+      Array.from({ length: times / 2 }, (_, index) => [
+        strategy.client(`machine ${index}`).accessToken(),
+        strategy.importCode(() => undefined, 'forged'),
+      ]).flat(),
+    );
+    await until(() => expect(bodies(service)).toHaveLength(1 + times));
+    const refreshed = 'hang' in fault ? strategy.client('user').projects() : undefined;
+    if (refreshed) await refreshed;
+    for (const outcome of await posted) expect(outcome.status).toBe('rejected');
+    stop();
+    await strategy.client('user').projects();
+    await strategy.client('machine').projects();
+    // Its own grant has a pause.
+    await expect(strategy.client('machine 1').projects()).rejects.toThrow();
+    expect(bodies(service)).toHaveLength(1 + times + 2);
   });
 
   test('can be deleted: the next use asks for a new token', async ({ startWorld }) => {

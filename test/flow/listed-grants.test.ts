@@ -6,6 +6,7 @@ import { fastForward } from '../support/fast-forward.js';
 import { mayLeave } from '../support/leftovers.js';
 import { browser, clock, loggedIn, open, projects, refused, whoami, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
+import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { byUser } from '../support/world.js';
 
@@ -87,18 +88,15 @@ describe('the grants of a strategy', () => {
     expect(await world.strategy.grant('1')).toMatchObject({ subject: '1', ended: true });
   });
 
-  test('without a refresh token have not ended where the application asks for tokens again', async () => {
-    const clock = () => Date.UTC(2031, 0, 1);
-    for (const applicationGrant of [undefined, () => undefined]) {
-      const tokenStore = memoryTokenStore();
-      const { strategy, service } = await open({ strategy: { ...keyed, tokenStore, clock, applicationGrant } });
-      const id = storeId(service.options, 'organization');
-      await tokenStore.set(id, formerRecord(id, null));
-      const hasEnded = applicationGrant === undefined;
-      expect(await strategy.grant('organization')).toMatchObject({ ended: hasEnded });
-      const seen = hasEnded ? 0 : 1;
-      expect(await strategy.keepAlive({ olderThan: 0 })).toEqual({ seen, refreshed: 0, ended: 0, failed: 0 });
-    }
+  test('without a refresh token end with their access tokens, unless they are the application’s', async () => {
+    const [tokenStore, clock] = [memoryTokenStore(), new TestClock()];
+    const applicationGrant = (id: string) => (id === 'machine' ? { grant_type: 'client_credentials' } : undefined);
+    const { strategy } = await open({ strategy: { ...keyed, tokenStore, clock: clock.now, applicationGrant } });
+    await strategy.importGrant('imported', { accessToken: await strategy.client('machine').accessToken() });
+    clock.advance(2 * 7_200);
+    expect(await strategy.grant('imported')).toMatchObject({ ended: true });
+    expect(await strategy.grant('machine')).toMatchObject({ ended: false });
+    expect(await strategy.keepAlive({ olderThan: 0 })).toEqual({ seen: 1, refreshed: 0, ended: 0, failed: 0 });
   });
 
   test('are read from records of earlier versions, without what these did not keep', async () => {

@@ -1,11 +1,23 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { Network } from '../support/network.js';
-import { another, browser, clock, loggedIn, projects, refreshTokens, refused, world } from '../support/one-world.js';
+import {
+  another,
+  browser,
+  clock,
+  listen,
+  loggedIn,
+  projects,
+  refreshTokens,
+  refused,
+  world,
+} from '../support/one-world.js';
+import { stopTime } from '../support/stop-time.js';
 import { threats } from '../support/threats.js';
+import { until } from '../support/until.js';
 
 const HOURS = 3600;
 
@@ -89,7 +101,7 @@ describe('a token endpoint that fails', threats(37, 38, 39, 41), () => {
     ['5', 503, 5],
     ['5', 429, 5],
     ['0', 503, 1],
-    ['31536000', 429, 30],
+    ['31536000', 429, 3600],
     ['soon', 503, 1],
     ['-7', 429, 1],
     ['', 503, 1],
@@ -135,6 +147,29 @@ describe('a token endpoint that fails', threats(37, 38, 39, 41), () => {
     expect(world.tokenRequests()).toHaveLength(2);
     clock.advance(0.2);
     for (const one of [late, browser]) expect((await one.visit(`${world.url}/projects`)).status).toBe(200);
+  });
+
+  test.for([
+    ['tries once more by itself, so that a service which accepts the former token for a minute loses no login', true],
+    ['sends nothing by itself if another process has refreshed the grant since', false],
+  ] as const)('whose answer is lost %s', async ([, isFirst]) => {
+    const shared = { tokenStore: memoryTokenStore(), grantId: () => 'job' };
+    await loggedIn({ service: { refreshTokenReuse: 'grace' }, strategy: shared });
+    const events = listen('refresh');
+    clock.advance(2 * HOURS);
+    world.service.requests.length = 0;
+    stopTime();
+    world.service.fail('token', { afterEffect: true });
+    expect((await projects()).status).toBe(503);
+    const other = await another({ strategy: shared });
+    if (!isFirst) await other.strategy.client('job').projects();
+    clock.advance(1);
+    await vi.advanceTimersByTimeAsync(1_000);
+    await until(() => expect(events.values('refresh', 'outcome')).toHaveLength(isFirst ? 2 : 3));
+    const triggers = ['expired', ...(isFirst ? [] : ['expired']), 'retry'];
+    expect(events.values('refresh', 'trigger')).toEqual(triggers);
+    expect((await projects()).status).toBe(200);
+    expect(world.tokenRequests()).toHaveLength(2);
   });
 
   test('for this process alone does not keep it from what another one has got', async () => {

@@ -2,6 +2,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import type { EventLog } from '../support/event-log.js';
 import { another, clock, listen, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
+import { threats } from '../support/threats.js';
+import { until } from '../support/until.js';
 
 const HOURS = 3_600;
 const DAYS = 24 * HOURS;
@@ -23,13 +25,34 @@ describe('past the end of the refresh token', () => {
       expect([world.tokenRequests(), lost()]).toEqual([[], ['expired']]);
     });
 
-  test('the grant has ended though the access token is still valid', async () => {
+  test('the access token serves to its own end, and the grant ends with it', async () => {
     await loggedIn({ service: { refreshTokenLifetime: HOURS } });
-    clock.advance(HOURS - 1);
-    expect((await projects()).status).toBe(200);
+    for (const seconds of [HOURS, HOURS - 1]) {
+      clock.advance(seconds);
+      expect((await projects()).status).toBe(200);
+    }
     clock.advance(1);
     expect((await projects()).status).toBe(302);
     expect([world.tokenRequests(), lost()]).toEqual([[], ['expired']]);
+  });
+
+  test.for([
+    ['goes on where the service still accepts it', true],
+    ['ends where the service refuses it', false],
+  ] as const)('the pair of another process, whose clock may differ, %s', async ([, isAlive]) => {
+    const shared = { tokenStore: memoryTokenStore(), grantId: () => 'job' };
+    await loggedIn({ service: { refreshTokenLifetime: DAYS }, strategy: shared });
+    const fast = () => clock.now() + 2 * DAYS * 1000;
+    const other = await another({ strategy: { ...shared, clock: fast } });
+    if (!isAlive) world.service.revoke('1');
+    const outcome = await other.strategy
+      .client('job')
+      .projects()
+      .then(
+        () => 200,
+        ({ status }) => status,
+      );
+    expect([outcome, lost(), refreshTokens().length]).toEqual(isAlive ? [200, [], 1] : [401, ['expired'], 1]);
   });
 
   test('the grant has ended while the token endpoint is left alone after a failure', async () => {
@@ -56,6 +79,25 @@ describe('past the end of the refresh token', () => {
   });
 });
 
+test(
+  'an active user stays logged in, though the refresh token lives shorter than the access token',
+  threats(107),
+  async () => {
+    const refreshed = listen('refresh');
+    await loggedIn({ service: { accessTokenLifetime: DAYS, refreshTokenLifetime: HOURS / 2 } });
+    for (let round = 1; round <= 5; round++) {
+      clock.advance(HOURS / 2 - 200);
+      expect((await projects()).status).toBe(200);
+      await until(() => expect(refreshed.values('refresh', 'outcome')).toHaveLength(round));
+    }
+    // The service fails in the last moment: the access token goes on to serve.
+    clock.advance(HOURS / 2 - 10);
+    world.service.fail('token', { status: 503 });
+    expect((await projects()).status).toBe(200);
+    expect([refreshTokens().length, lost()]).toEqual([6, []]);
+  },
+);
+
 test('each refresh moves the end of a rotated refresh token', async () => {
   await loggedIn({ service: { refreshTokenLifetime: 3 * HOURS } });
   for (let round = 0; round < 3; round++) {
@@ -71,6 +113,8 @@ test('a refresh token that never rotates keeps its end, and the emulator refuses
   clock.advance(2 * HOURS);
   expect((await projects()).status).toBe(200);
   const [refreshToken] = refreshTokens();
+  clock.advance(HOURS);
+  expect((await projects()).status).toBe(200);
   clock.advance(HOURS);
   expect((await projects()).status).toBe(302);
   expect([refreshTokens().length, lost()]).toEqual([1, ['expired']]);

@@ -19,6 +19,7 @@ import {
   world,
 } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
+import { until } from '../support/until.js';
 import type { App, ErrorHandler, WorldOptions } from '../support/world.js';
 
 const EXPIRED_S = 7201;
@@ -166,6 +167,7 @@ describe('a refusal of the client', () => {
     for (let time = 0; time < 3; time++) {
       world.service.fail('token', { status: 400, body: { error: 'unauthorized_client' } });
       expect((await visit('/projects', { headers: { accept: 'application/json' } })).status).toBe(502);
+      clock.advance(5);
     }
     expect(told).toEqual([]);
     expect(world.errors.at(-1)?.message).not.toContain('endsGrant');
@@ -180,6 +182,7 @@ describe('a refusal of the client', () => {
     const script = { headers: { accept: 'application/json' } };
     expect((await visit('/projects', script)).status).toBe(502);
     expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_grant' });
+    clock.advance(1);
     endsGrant = () => {
       throw new Error('a mistake');
     };
@@ -191,20 +194,69 @@ describe('a refusal of the client', () => {
   });
 });
 
+test('a refused grant pauses for 1 s to 30 s, or as long as the service asks; a new login ends the pause', async () => {
+  await loggedIn();
+  const script = () => visit('/projects', { headers: { accept: 'application/json' } });
+  const other = new Browser();
+  await world.logIn(other, '2');
+  clock.advance(EXPIRED_S);
+  world.service.requests.length = 0;
+  const body = { error: 'invalid_request' };
+  const stop = world.service.fail('token', { status: 400, body, times: Number.POSITIVE_INFINITY });
+  for (const [index, seconds] of [1, 2, 4, 8, 16, 30, 30].entries()) {
+    for (let call = 0; call < 20; call++) expect((await script()).status).toBe(502);
+    expect(world.tokenRequests()).toHaveLength(index + 1);
+    expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_request' });
+    clock.advance(seconds);
+  }
+  stop();
+  world.service.fail('token', { status: 403, body, headers: { 'retry-after': '1800' } });
+  expect((await script()).status).toBe(502);
+  // The others go on.
+  expect((await other.visit(`${world.url}/projects`)).status).toBe(200);
+  clock.advance(1_799);
+  expect((await script()).status).toBe(502);
+  expect((await logIn()).status).toBe(302);
+  expect((await projects()).status).toBe(200);
+});
+
+test('a refresh that comes too early is not repeated for that token, and advises nothing', async () => {
+  const told = warnings('ERR_REFRESH_REFUSED');
+  await loggedIn();
+  world.service.requests.length = 0;
+  const body = { error: 'invalid_request', error_description: 'access_token not expired' };
+  const stop = world.service.fail('token', { status: 400, body, times: Number.POSITIVE_INFINITY });
+  for (const seconds of [EXPIRED_S - 250, 100, 100, 40]) {
+    clock.advance(seconds);
+    for (let call = 0; call < 3; call++) expect((await projects()).status).toBe(200);
+    await until(() => expect(world.tokenRequests()).toHaveLength(1));
+  }
+  stop();
+  clock.advance(10);
+  expect((await projects()).status).toBe(200);
+  expect([world.tokenRequests().length, told]).toEqual([2, []]);
+});
+
 describe('a service that does not accept the client', threats(40), () => {
-  test('is asked by one refresh after each growing pause, whatever the grants; a right secret is noticed in two seconds', async () => {
+  test('pauses one grant first, and all grants at the second in a row; a right secret is noticed in two seconds', async () => {
     await loggedIn();
     const browsers = [browser, new Browser(), new Browser()];
     for (const other of browsers.slice(1)) await world.logIn(other, '2');
     world.service.requests.length = 0;
     clock.advance(EXPIRED_S);
-    const heal = world.service.fail('token', {
-      status: 401,
-      body: { error: 'invalid_client' },
-      times: Number.POSITIVE_INFINITY,
-    });
+    const client = { status: 401, body: { error: 'invalid_client' } };
+    world.service.fail('token', client);
+    const [, second = browser] = browsers;
+    expect((await projects()).status).toBe(502);
+    // One grant may be at fault: the next one is not kept waiting, and its success ends the pause.
+    expect((await second.visit(`${world.url}/projects`)).status).toBe(200);
+    expect((await projects()).status).toBe(200);
+    clock.advance(EXPIRED_S);
+    world.service.requests.length = 0;
+    const heal = world.service.fail('token', { ...client, times: Number.POSITIVE_INFINITY });
     const visitAll = () => Promise.all(browsers.map((one) => one.visit(`${world.url}/projects`)));
     await projects();
+    await second.visit(`${world.url}/projects`);
     const sent: number[] = [];
     for (const seconds of [0, 0, 0.25, 0.25, 0.5, 0.5, 0.5, 1, 1.5, 1.5]) {
       clock.advance(seconds);
@@ -212,11 +264,20 @@ describe('a service that does not accept the client', threats(40), () => {
       expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_client' });
       sent.push(world.tokenRequests().length);
     }
-    expect(sent).toEqual([1, 1, 2, 2, 3, 3, 4, 4, 5, 6]);
+    expect(sent).toEqual([2, 2, 3, 3, 4, 4, 5, 5, 6, 7]);
     heal();
     clock.advance(1.999);
     expect((await projects()).status).toBe(200);
     expect((await visitAll()).map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+
+  test('pauses all grants where it refuses a login, once the secret was changed', async () => {
+    await loggedIn();
+    clock.advance(EXPIRED_S);
+    world.service.fail('token', { status: 401, body: { error: 'invalid_client' }, times: 2 });
+    expect((await world.logIn(new Browser(), '2')).status).toBe(502);
+    expect((await projects()).status).toBe(502);
+    expect(world.tokenRequests()).toHaveLength(1);
   });
 
   test('a login asks it at once, and its success ends the pause', async () => {

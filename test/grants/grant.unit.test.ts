@@ -231,7 +231,10 @@ describe('with a leeway of one minute and refreshes ahead of five', () => {
     [2.5 * MINUTE, 10 * MINUTE, 'due'],
     [MINUTE / 2 + 1, 10 * MINUTE, 'due'],
     [MINUTE / 2, 10 * MINUTE, 'expired'],
-    [HOUR, HOUR, 'expired', { refreshTokenExpiresAt: 0 }],
+    [HOUR, HOUR, 'fresh', { refreshTokenExpiresAt: 0 }],
+    [0, HOUR, 'expired', { refreshTokenExpiresAt: 0 }],
+    [10 * HOUR, 11 * HOUR, 'due', { refreshTokenExpiresAt: 4 * MINUTE }],
+    [10 * HOUR, 11 * HOUR, 'expired', { refreshTokenExpiresAt: MINUTE }],
     [HOUR, HOUR, 'fresh', { refreshTokenExpiresAt: 1 }],
   ];
   test.for(cases)('a token with %i of %i ms left is %s (otherwise: %j)', ([left, lifetime, expected, changes]) => {
@@ -297,16 +300,17 @@ test('a refreshed grant keeps what the token response leaves out', () => {
   const scope = ['read'];
   const grant = grantOf('a', { subject: '7', scope, createdAt: 1, refreshTokenExpiresAt: 9_000, generation: 3 });
   const kept = { subject: '7', scope, createdAt: 1, lineage: grant.lineage, generation: 4, refreshedAt: 1_000 };
-  const none = refreshedGrant(grant, tokens('b', { refreshToken: undefined, lifetimeMs: 500 }), 1_000);
+  const none = refreshedGrant(grant, tokens('b', { refreshToken: undefined, lifetimeMs: 500 }), 1_000, 'process');
   expect(none).toMatchObject({ ...kept, accessToken: 'access-b', refreshToken: 'refresh-a', expiresAt: 1_500 });
   expect(none.refreshTokenExpiresAt).toBe(9_000);
   expect(none.version).not.toBe(grant.version);
-  const same = refreshedGrant(grant, tokens('b', { refreshToken: 'refresh-a' }), 1_000);
+  const same = refreshedGrant(grant, tokens('b', { refreshToken: 'refresh-a' }), 1_000, 'process');
   expect(same.refreshTokenExpiresAt).toBe(9_000);
   const other = refreshedGrant(
     grant,
     tokens('b', { subject: '8', scope: ['write'], organizationDomain: 'acme' }),
     1_000,
+    'process',
   );
   expect(other).toMatchObject({
     subject: '8',

@@ -297,49 +297,6 @@ describe('a refresh that is refused', () => {
   });
 });
 
-test('after an invalid_client, refreshes pause for 250 ms, then twice as long, up to 1.5 s; another refusal ends that', async () => {
-  let now = 1_000_000;
-  const client = endpoint(undefined, { clock: () => now });
-  const ask = async (behaviour: ReturnType<typeof json>) => {
-    const before = server.requests.length;
-    server.next(behaviour);
-    await client.refresh('refresh').catch(() => undefined);
-    return server.requests.length > before;
-  };
-  const wrong = json({ error: 'invalid_client' }, 401);
-  expect(await ask(wrong)).toBe(true);
-  for (const pause of [250, 500, 1_000, 1_500, 1_500]) {
-    now += pause - 1;
-    await expect(client.refresh('refresh')).rejects.toMatchObject({ error: 'invalid_client' });
-    await expect(client.requestTokens({ grant_type: 'x' })).rejects.toMatchObject({ error: 'invalid_client' });
-    now += 1;
-    expect(await ask(wrong)).toBe(true);
-  }
-  now += 1_500;
-  expect(await ask(answer(500, {}, ''))).toBe(true);
-  // That said nothing of the client: one refresh asks, the others wait for its answer.
-  await expect(client.refresh('refresh')).rejects.toMatchObject({ error: 'invalid_client' });
-  now += 1_500;
-  expect(await ask(json({ error: 'expired' }, 400))).toBe(true);
-  expect(await ask(json(good))).toBe(true);
-});
-
-test.for([
-  ['json', 'code', 400, 'invalid_request', " If the service takes form bodies (RFC 6749), set tokenRequest: 'form'."],
-  ['form', 'code', 400, 'unsupported_grant_type', " If the service takes JSON bodies, set tokenRequest: 'json'."],
-  ['json', 'refresh', 415, 'expired', " If the service takes form bodies (RFC 6749), set tokenRequest: 'form'."],
-  // A refresh comes after an exchange, which the service has understood.
-  ['json', 'refresh', 400, 'invalid_request', ADVICE],
-] as const)(
-  '%s: a %s that is refused with %s %s ends in the advice on the format, if that may be the reason: %s',
-  async ([format, kind, status, error, end]) => {
-    server.next(json({ error }, status));
-    const client = endpoint(undefined, { tokenRequest: format });
-    const sent = kind === 'code' ? client.exchangeCode({ code: 'c' }) : client.refresh('refresh');
-    expect((await errorOf(sent)).message.endsWith(`${error}.${end}`)).toBe(true);
-  },
-);
-
 test('a damaged answer and half of one are told apart', async () => {
   server.next(answer(200, { 'content-encoding': 'gzip' }, 'no gzip'));
   expect((await errorOf(endpoint().refresh('old'))).message).toContain(

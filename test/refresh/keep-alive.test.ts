@@ -125,6 +125,7 @@ test('keepAlive counts the grants that the service has ended, and keeps those wh
   const options = { olderThan: DAYS, rate: 1000 };
   expect(await world.strategy.keepAlive(options)).toEqual({ seen: 3, refreshed: 1, ended: 1, failed: 1 });
   expect(await world.strategy.grant('2')).toMatchObject({ ended: true });
+  clock.advance(1);
   expect(await world.strategy.keepAlive(options)).toEqual({ seen: 2, refreshed: 1, ended: 0, failed: 0 });
 });
 

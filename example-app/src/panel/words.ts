@@ -22,6 +22,7 @@ const triggers: Readonly<Record<RefreshEvent['trigger'], string>> = {
   expired: 'the old one had expired, so requests waited for the new one',
   refused: 'the service rejected the old one',
   'keep-alive': 'to keep an idle user logged in',
+  retry: 'the response of the refresh before was lost',
 };
 const losses: Readonly<Record<GrantLostEvent['reason'], string>> = {
   refused: 'the service refused the refresh token',
