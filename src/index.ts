@@ -45,7 +45,7 @@ export type {
 export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
 export { logout } from './middleware/logout.js';
 export { type ErrorHandler, type OAuthErrorsOptions, oauthErrors } from './middleware/oauth-errors.js';
-export { type RequireAuthorizationOptions, requireAuthorization } from './middleware/require-authorization.js';
+export type { RequireAuthorizationOptions } from './middleware/require-authorization.js';
 export type { Claims, TokenResponseFields } from './oauth/claims.js';
 export type { ImportedTokens } from './oauth/imported-tokens.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
@@ -57,6 +57,7 @@ export type {
   KeepAliveResult,
   StrategyOptions,
 } from './options.js';
+export { requireAuthorization } from './step-up/require-authorization.js';
 export {
   type SessionStoreLike,
   type SessionTokenStoreOptions,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { LoginRounds } from './advice/login-rounds.js';
+import { Advice } from './advice/advice.js';
+import { LoopGuard, ROUND_MAX_AGE_S, type Rounds } from './advice/loop-guard.js';
 import type { PermitSharing } from './api/account-share.js';
 import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
@@ -16,7 +17,6 @@ import {
   authorizationRequest,
   type FurtherParams,
   furtherParams,
-  HostMismatches,
 } from './login/begin-login.js';
 import type { CallbackOutcome } from './login/finish-login.js';
 import { PendingLogins } from './login/pending-logins.js';
@@ -26,6 +26,7 @@ import type { AnyVerify } from './login/verify.js';
 import { endpointUrl } from './oauth/addresses.js';
 import { type ImportedTokens, readImportedTokens } from './oauth/imported-tokens.js';
 import { RevocationEndpoint } from './oauth/revocation-endpoint.js';
+import { scopeNames } from './oauth/scope.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import type { Settings } from './options.js';
 import { askForParameters } from './refresh/application-grants.js';
@@ -34,11 +35,12 @@ import { GrantManager } from './refresh/grant-manager.js';
 import { cookieToken } from './session/browser-cookie.js';
 import { CookieSeal } from './session/cookie-seal.js';
 import { GrantManagers } from './session/grant-managers.js';
-import { RequestGrants, StrategyName } from './session/grant-reference.js';
-import { ABSOLUTE_URL, asRouted } from './session/incoming-request.js';
+import { RequestGrants } from './session/grant-reference.js';
+import { type PageScopes, pageScopesOf } from './session/page-scopes.js';
 import { RequestClients } from './session/request-clients.js';
+import { ABSOLUTE_URL, asRouted } from './session/request-url.js';
 import { ReturnCookie } from './session/return-cookie.js';
-import { StepUps } from './step-up/step-ups.js';
+import { SealedCookie } from './session/sealed-cookie.js';
 import { shortestLeaseMs } from './stores/held-lock.js';
 import { leaseMsOf } from './stores/lease-lock.js';
 import type { TokenStore } from './stores/token-store.js';
@@ -59,14 +61,13 @@ export class Runtime implements LoginContext {
   readonly pendingLogins: PendingLogins;
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly returnCookie: ReturnCookie;
-  readonly rounds: LoginRounds;
+  readonly loops: LoopGuard;
+  readonly advice: Advice;
   /** Installed by `embedded()`. */
   popups: Popups | undefined;
-  readonly stepUps: StepUps;
-  readonly hostMismatches: HostMismatches = new HostMismatches();
-  readonly warnings: Set<string> = new Set();
-  readonly usualRequest: AuthorizationRequest;
-  readonly usualParams: FurtherParams | undefined;
+  readonly pageScopes: () => PageScopes | undefined;
+  readonly defaultRequest: AuthorizationRequest;
+  readonly defaultParams: FurtherParams | undefined;
   readonly callbackPath: string | undefined;
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
@@ -74,7 +75,6 @@ export class Runtime implements LoginContext {
   readonly clients: RequestClients;
   /** True once a request has come to a route of login or callback. */
   isInUse = false;
-  readonly #name: StrategyName;
   readonly #http: readonly HttpClient[];
 
   constructor(settings: Settings, verify: AnyVerify | undefined) {
@@ -87,9 +87,9 @@ export class Runtime implements LoginContext {
     this.#http = settings.tenant === undefined ? [http, authorizationHttp] : [];
     this.settings = settings;
     this.verify = verify;
-    this.usualRequest = authorizationRequest(settings, callbackURL, settings.scope);
+    this.defaultRequest = authorizationRequest(settings, callbackURL, settings.scope);
     const { authorizationParams: params } = settings;
-    this.usualParams = typeof params === 'function' ? undefined : furtherParams(params);
+    this.defaultParams = typeof params === 'function' ? undefined : furtherParams(params);
     // A path such as `callback` without a slash is resolved against that of each request.
     const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
     this.callbackPath = isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined;
@@ -104,9 +104,13 @@ export class Runtime implements LoginContext {
     const application = shortHash(service, callbackURL);
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
     this.returnCookie = new ReturnCookie(cookieName('return-to'));
-    this.rounds = new LoginRounds(cookieName('rounds'), new CookieSeal('login rounds', clientSecret), clock);
-    const stepUpSeal = new CookieSeal('step-ups', clientSecret);
-    this.stepUps = new StepUps(cookieName('step-up'), stepUpSeal, settings.scope, clock);
+    const rounds = { name: cookieName('rounds'), seal: new CookieSeal('login rounds', clientSecret), clock };
+    this.loops = new LoopGuard(new SealedCookie<Rounds>({ ...rounds, maxAgeS: ROUND_MAX_AGE_S }));
+    this.pageScopes = pageScopesOf(() => ({
+      name: cookieName('step-up'),
+      seal: new CookieSeal('scopes of pages', clientSecret),
+      clock,
+    }));
     const client = {
       ...settings,
       clientSecret: clientSecret[0],
@@ -119,10 +123,14 @@ export class Runtime implements LoginContext {
     const revocation = revocationPath === undefined ? undefined : new RevocationEndpoint({ ...client, revocationPath });
     const create = managerFactory(settings, service, this.endpoint, revocation);
     this.managers = new GrantManagers(settings.tokenStore, create);
-    this.#name = new StrategyName(strategyName, service);
-    this.grants = new RequestGrants({ ...settings, strategyName: this.#name }, this.managers);
-    const { api, grants, managers, returnCookie, rounds, stepUps } = this;
-    this.clients = new RequestClients({ api, grants, managers, returnCookie, rounds, stepUps });
+    this.grants = new RequestGrants(settings, this.managers);
+    const { api, grants, loops, managers, pageScopes, returnCookie } = this;
+    const help = { returnCookie, pageScopes, scope: scopeNames(settings.scope) };
+    this.clients = new RequestClients({ api, grants, managers, returns: loops, help });
+    // Tenants may share a callback URL: which one a login belongs to is sealed in it.
+    const shared = settings.tenant === undefined ? callbackURL : '';
+    const strategy = { name: strategyName, service, authUrl, callbackURL: shared };
+    this.advice = new Advice({ strategy, grants, clients: this.clients, loops });
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
@@ -176,14 +184,14 @@ export class Runtime implements LoginContext {
 
   /** Waits for running refreshes and saves, then frees the connections. */
   async close(): Promise<void> {
-    this.#name.release();
+    this.advice.release();
     await Promise.all([this.managers.close(), this.usedLogins.close(), this.api.limiter.close()]);
     await Promise.all(this.#http.map((http) => http.close()));
   }
 
   /** Frees what other strategies of the tenant do not share. Clients that exist go on; resolves when no refresh or save runs. */
   async retire(): Promise<void> {
-    this.#name.release();
+    this.advice.release();
     await this.managers.retire();
   }
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { lostCookieCause, refuseUnpartitionedSession } from '../advice/session-cookie.js';
 import { fn, LOOPBACK_HOST, optionError, type Reader, readOptions, requiredOption, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import type { FrameTarget } from '../login/pending-logins.js';
@@ -6,17 +7,12 @@ import type { Handler } from '../middleware/api-client.js';
 import { FRAME_GATE, type FrameGate } from '../middleware/frame-option.js';
 import { holdsToken, isLoginRoute, JWT, loginRoute } from '../middleware/login-redirect.js';
 import type { Runtime } from '../runtime.js';
-import {
-  browserUrl,
-  isInFrame,
-  isOfOwnPage,
-  isPrefetch,
-  pathOf,
-  queryOf,
-  refuseFramework,
-  setUser,
-} from '../session/incoming-request.js';
-import { lostCookieCause, passportRecordOf, refuseUnpartitionedSession, sessionOf } from '../session/session.js';
+import { isInFrame, isPrefetch, isSameOrigin } from '../session/fetch-metadata.js';
+import { refuseFramework } from '../session/framework.js';
+import { pathOf } from '../session/request-url.js';
+import { passportRecordOf, sessionOf } from '../session/session.js';
+import { setUser } from '../session/user.js';
+import { Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { type DetachedSession, detachSession } from './detached-session.js';
 import { FrameLogins, type FramePopup } from './frame-logins.js';
@@ -121,9 +117,10 @@ class Frame implements FrameGate {
     const { path, login, identify } = this.#settings;
     const logins = this.#logins;
     if (this.#runtime.clients.isAttached(req)) throw misplaced('before apiClient(strategy)');
-    if (isLoginRoute(req, path)) return this.#take(req, res);
-    const isLogin = isLoginRoute(req, login) && queryOf(browserUrl(req)).has(HANDLE);
-    const target = isLogin ? this.#opened(req) : logins.targetOf(req);
+    const visit = new Visit(req);
+    if (isLoginRoute(visit, path)) return this.#take(visit, res);
+    const isLogin = isLoginRoute(visit, login) && visit.query.has(HANDLE);
+    const target = isLogin ? this.#opened(visit) : logins.targetOf(visit);
     if (isLogin && !target) {
       const { words } = this.#settings;
       return sendFramePage(req, res, messagePage(403, words, words.stale));
@@ -138,8 +135,8 @@ class Frame implements FrameGate {
     }
     const user = identify && (await identified(identify, req));
     // A bad token may count as none. Addresses of ordinary pages hold hashes and slugs, which are no tokens.
-    const isOfFrame = this.#identifies && isInFrame(req);
-    const isSuspect = isOfFrame || (this.#identifies && JWT.test(browserUrl(req)));
+    const isOfFrame = this.#identifies && isInFrame(req.headers);
+    const isSuspect = isOfFrame || (this.#identifies && JWT.test(visit.browserUrl));
     if (user !== undefined || isSuspect) holdsToken.add(req);
     seen.set(req, { hadSession: sessionOf(req) !== undefined, user });
     // A frame whose token is nobody's is nobody's as well, whoever the browser's session belongs to.
@@ -157,11 +154,11 @@ class Frame implements FrameGate {
   }
 
   isFor(req: IncomingMessage): boolean {
-    return isInFrame(req) || Boolean(seen.get(req)?.user);
+    return isInFrame(req.headers) || Boolean(seen.get(req)?.user);
   }
 
   isRefused(req: IncomingMessage, scope: readonly string[]): boolean {
-    const refused = this.#logins.readRefused(queryOf(browserUrl(req)).get(REFUSED) ?? '');
+    const refused = this.#logins.readRefused(new Visit(req).query.get(REFUSED) ?? '');
     return scope.some((name) => refused.includes(name));
   }
 
@@ -170,17 +167,17 @@ class Frame implements FrameGate {
     const { grants } = this.#runtime;
     const user = seen.get(req)?.user;
     if (this.#identifies && !user) throw new NotAuthorizedError('The token of this frame names no user.');
-    if (!this.#identifies) refuseUnpartitionedSession(req);
+    if (!this.#identifies) refuseUnpartitionedSession(new Visit(req));
     const { handle, verifier } = this.#logins.create(user ? grants.newId(req, user) : undefined, scope, isStepUp);
     const url = `${login}${login.includes('?') ? '&' : '?'}${HANDLE}=${handle}`;
     sendFramePage(req, res, buttonPage(words, frameAncestors, { url, path, verifier }));
   }
 
   /** Returns the frame that a popup logs in for: none, unless a page of the own origin has opened it as a window. */
-  #opened(req: IncomingMessage): FrameTarget | undefined {
-    const { 'sec-fetch-dest': dest = 'document', 'sec-fetch-site': site = 'same-origin' } = req.headers;
-    if (dest !== 'document' || site !== 'same-origin' || isPrefetch(req) || req.method !== 'GET') return undefined;
-    return this.#logins.read(queryOf(browserUrl(req)).get(HANDLE) ?? '');
+  #opened({ req, headers, query }: Visit): FrameTarget | undefined {
+    const { 'sec-fetch-dest': dest = 'document', 'sec-fetch-site': site = 'same-origin' } = headers;
+    if (dest !== 'document' || site !== 'same-origin' || isPrefetch(headers) || req.method !== 'GET') return undefined;
+    return this.#logins.read(query.get(HANDLE) ?? '');
   }
 
   /** Returns the page that ends a popup; `undefined` if its login has failed or was refused, as the application says. */
@@ -225,12 +222,13 @@ class Frame implements FrameGate {
   }
 
   /** Takes the code that the popup has given the frame, or tells whether the session that came of it came back. */
-  async #take(req: IncomingMessage, res: ServerResponse): Promise<void> {
+  async #take(visit: Visit, res: ServerResponse): Promise<void> {
+    const { req, headers, host } = visit;
     res.setHeader('Cache-Control', 'no-store');
-    const isFrame = isOfOwnPage(req);
+    const isFrame = isSameOrigin(headers, host);
     if (req.method === 'GET' && isFrame) {
       if (passportRecordOf(req) !== undefined || this.#runtime.grants.referenceOf(req)) return sendStatus(res, 204);
-      const cause = lostCookieCause(req) ?? 'The application may be in a frame whose cookies the browser blocks.';
+      const cause = lostCookieCause(visit) ?? 'The application may be in a frame whose cookies the browser blocks.';
       const message = `The frame was logged in, but its session cookie did not come back. ${cause}`;
       throw new ConfigurationError(message, { code: 'ERR_SESSION_COOKIE' });
     }

@@ -7,8 +7,8 @@ import type { FrameTarget } from '../login/pending-logins.js';
 import type { Popup, Popups } from '../login/popups.js';
 import type { Runtime } from '../runtime.js';
 import { CookieSeal } from '../session/cookie-seal.js';
-import { originalUrl, queryOf } from '../session/incoming-request.js';
 import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../session/session.js';
+import type { Visit } from '../session/visit.js';
 import { CODE_LIFETIME_MS, challengeOf, type HandOver, HandOvers } from './hand-overs.js';
 
 /** A popup, and how its login ended so far. */
@@ -108,9 +108,9 @@ export class FrameLogins implements Popups {
   }
 
   /** Returns the frame that the login of a callback is for. */
-  targetOf(req: IncomingMessage): FrameTarget | undefined {
-    const state = queryOf(originalUrl(req)).get('state');
-    return state === null ? undefined : this.#runtime.pendingLogins.find(req, state)?.frame;
+  targetOf(visit: Visit): FrameTarget | undefined {
+    const state = visit.query.get('state');
+    return state === null ? undefined : this.#runtime.pendingLogins.find(visit, state)?.frame;
   }
 
   /** Notes that a popup has sent a request. */

@@ -13,7 +13,10 @@ import { ConfigurationError, ForwardError, ofStrategy, ServiceUnavailableError }
 import { FetchedExchange } from '../http/streamed-exchange.js';
 import { clientProperty, type Handler } from '../middleware/api-client.js';
 import { type ManyStrategies, manyOf } from '../middleware/many-strategies.js';
-import { isOfOwnPage, pathOf, refuseFramework } from '../session/incoming-request.js';
+import { isSameOrigin } from '../session/fetch-metadata.js';
+import { refuseFramework } from '../session/framework.js';
+import { hostOf } from '../session/request-origin.js';
+import { pathOf } from '../session/request-url.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { abortable } from '../waiting.js';
 import { AllowList } from './allow-list.js';
@@ -113,7 +116,7 @@ export function forward(strategy: Strategy | ManyStrategies, options: ForwardOpt
       throw new ForwardError(NOT_ALLOWED, { code: 'ERR_NOT_ALLOWED', status: 404 });
     if (!DESTINATIONS.has(req.headers['sec-fetch-dest']))
       throw new ForwardError(NO_DATA, { code: 'ERR_REQUEST_DESTINATION', status: 403 });
-    if (!SAFE.has(target.method) && !isOfOwnPage(req))
+    if (!SAFE.has(target.method) && !isSameOrigin(req.headers, hostOf(req)))
       throw new ForwardError(FOREIGN_PAGE, { code: 'ERR_FOREIGN_PAGE', status: 403 });
     const permit = streams.permitFor(client.grantId ?? '');
     try {

@@ -1,16 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { warnOfIgnoredOptions } from '../advice/ignored-options.js';
 import * as check from '../checks.js';
 import { AuthorizationError, ofStrategy } from '../errors.js';
-import {
-  asRouted,
-  isOfScript,
-  isPrefetch,
-  originalUrl,
-  pathOf,
-  redirect,
-  routedPathOf,
-} from '../session/incoming-request.js';
-import { refuseUnpartitionedSession, refuseUnsetSession } from '../session/session.js';
+import { isFetch, isPrefetch } from '../session/fetch-metadata.js';
+import { redirect } from '../session/redirect.js';
+import { asRouted, routedPathOf } from '../session/request-url.js';
+import { Visit } from '../session/visit.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
 import { type CallbackContext, handleCallback } from './callback.js';
 import { type CallbackRoute, hasCallbackParameters, refuseOwnerless } from './callback-request.js';
@@ -53,21 +48,20 @@ export async function authenticate(
       const value = redirect.bind(undefined, res);
       Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
     }
-    for (const name of Object.keys(options)) {
-      if (!READ_OPTIONS.has(name)) warnOfIgnored(name, options, context.warnings);
-    }
+    warnOfIgnoredOptions(options, context.advice);
     const own = options.callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', options.callbackURL);
+    const visit = new Visit(req);
     const usual = context.settings.callbackURL;
     // A callback is known by its path, whose front a proxy may have stripped, or by its parameters.
-    const url = originalUrl(req);
-    const here = asRouted(pathOf(url));
-    const expected = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(own ?? usual, req);
+    const { url, path } = visit;
+    const here = asRouted(path);
+    const expected = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(own ?? usual, path);
     // A route that leads on after the login is no login route, whose path may end like that of the callback.
     const leadsOn = Boolean(options.successRedirect ?? options.successReturnToOrRedirect ?? options.failureRedirect);
     const isThere = here === expected || (leadsOn && here !== '' && expected.endsWith(here));
     const isCallback = isThere || (url.includes('?') && hasCallbackParameters(url));
-    if (isCallback) await handleCallback(context, actions, req, res, routeOf(own, options));
-    else await handleLogin(context, actions, req, res, own ?? usual, options);
+    if (isCallback) await handleCallback(context, actions, visit, res, routeOf(own, options));
+    else await handleLogin(context, actions, visit, res, own ?? usual, options);
   } catch (error) {
     await passOn(ofStrategy(error, context.settings.name), actions, res);
   }
@@ -90,22 +84,20 @@ const BY_SCRIPT =
 async function handleLogin(
   context: LoginContext,
   actions: PassportActions,
-  req: IncomingMessage,
+  visit: Visit,
   res: ServerResponse,
   callbackURL: string,
   options: AuthenticateOptions,
 ): Promise<void> {
-  const { grants, clients, rounds } = context;
-  // The options of the callback's route are not known here.
-  grants.requireSessionAndStore(req, false);
-  clients.requireOrder(req);
-  if (grants.idIsInSession) refuseUnsetSession(req);
-  refuseUnpartitionedSession(req);
-  if (isPrefetch(req) && !isOfScript(req)) {
+  const { grants, advice } = context;
+  const { req, headers } = visit;
+  advice.beforeLogin(visit);
+  grants.managerFor(req);
+  if (isPrefetch(headers) && !isFetch(headers)) {
     throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }
   // Not an error: Turbo shows the page of one, and loads the page anew after an answer without a type.
-  if (isOfScript(req)) {
+  if (isFetch(headers)) {
     actions.fail({ message: BY_SCRIPT }, 403);
     return;
   }
@@ -114,29 +106,8 @@ async function handleLogin(
     actions.fail(ownerless.info, ownerless.status);
     return;
   }
-  rounds.rememberRoute(req);
-  const location = beginLogin(context, req, res, callbackURL, options);
+  advice.loops.rememberRoute(visit);
+  const location = beginLogin(context, visit, res, callbackURL, options);
   if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
   else actions.redirect(location);
-}
-
-/** Options that Passport, its wrappers, or this strategy read. */
-const READ_OPTIONS = new Set([
-  ...['assignProperty', 'authInfo', 'authorizationParams', 'callback', 'callbackURL', 'defaultStrategy'],
-  ...['failWithError', 'failureFlash', 'failureMessage', 'failureRedirect', 'keepSessionInfo', 'pauseStream'],
-  ...['property', 'scope', 'session', 'successFlash', 'successMessage', 'successRedirect'],
-  ...['successReturnToOrRedirect', 'userProperty'],
-]);
-
-/** Warns of an option of `passport.authenticate` that nothing reads, once. */
-function warnOfIgnored(name: string, options: object, warned: Set<string>): void {
-  if (Reflect.get(options, name) === undefined || warned.has(name) || !/^\w{1,64}$/.test(name)) return;
-  warned.add(name);
-  const advice =
-    name === 'state'
-      ? 'The strategy always creates and checks the state itself. To return to a page, link to /login?returnTo=/page.'
-      : `A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
-  process.emitWarning(`passport.authenticate: this strategy ignores the option ${name}. ${advice}`, {
-    code: 'ERR_IGNORED_OPTION',
-  });
 }

@@ -1,20 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import type { Advice } from '../advice/advice.js';
+import { lostCookieCause } from '../advice/session-cookie.js';
 import { AuthorizationError, ConfigurationError } from '../errors.js';
-import type { GrantManager } from '../refresh/grant-manager.js';
+import type { ConnectionRequest } from '../session/connect-account.js';
+import { isInFrame, isPrefetch } from '../session/fetch-metadata.js';
 import type { RequestGrants } from '../session/grant-reference.js';
-import {
-  ABSOLUTE_URL,
-  asRouted,
-  isInFrame,
-  isPrefetch,
-  originalPath,
-  originalUrl,
-  parametersOf,
-  routedPathOf,
-  userOf,
-} from '../session/incoming-request.js';
-import { lostCookieCause, type SessionContent } from '../session/session.js';
-import type { HostMismatches } from './begin-login.js';
+import { ABSOLUTE_URL, asRouted, parametersOf, routedPathOf } from '../session/request-url.js';
+import { userOf } from '../session/user.js';
 import type { LoginReport } from './login-report.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import type { Popup } from './popups.js';
@@ -32,17 +24,11 @@ export interface CallbackRoute {
 }
 
 /** A request to a callback's route. */
-export interface CallbackRequest {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
+export interface CallbackRequest extends ConnectionRequest {
   readonly route: CallbackRoute;
+  readonly report: LoginReport;
   /** The popup that has sent it. */
   readonly popup: Popup | undefined;
-  /** Of the request's grants. */
-  readonly manager: GrantManager;
-  /** The content of the session when the callback began, for `passport.authorize`. */
-  readonly sessionAtStart: SessionContent;
-  readonly report: LoginReport;
 }
 
 /** What a callback is checked with. */
@@ -50,7 +36,7 @@ export interface CheckCallbackContext {
   readonly settings: { readonly callbackURL: string; readonly issuer: string | undefined };
   readonly grants: RequestGrants;
   readonly pendingLogins: PendingLogins;
-  readonly hostMismatches: HostMismatches;
+  readonly advice: Advice;
 }
 
 /** A callback that Passport's `fail` answers. */
@@ -100,30 +86,35 @@ const NOBODY_TO_CONNECT =
  * @see service.md, 4.1; RFC 6749, 4.1.2
  */
 export function checkCallback(
-  { settings, grants, pendingLogins, hostMismatches }: CheckCallbackContext,
-  { req, res, route, popup }: CallbackRequest,
+  { settings, grants, pendingLogins, advice }: CheckCallbackContext,
+  { visit, res, route, popup }: CallbackRequest,
 ): CheckedCallback | CallbackFailure {
+  const { req, headers } = visit;
   // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
   if (req.method !== 'GET') {
     res.setHeader('Allow', 'GET');
     return refused('The callback takes GET requests.', 405);
   }
-  if (isPrefetch(req)) {
+  if (isPrefetch(headers)) {
     throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }
-  const answer = readCallbackQuery(originalUrl(req));
+  const answer = readCallbackQuery(visit.url);
   if (answer.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
   const { state } = answer;
-  const login = state === undefined ? undefined : pendingLogins.find(req, state);
-  if (state === undefined || !login || !leadsHere(login.redirectUri, req, route.callbackURL, settings.callbackURL)) {
+  const login = state === undefined ? undefined : pendingLogins.find(visit, state);
+  if (
+    state === undefined ||
+    !login ||
+    !matchesRoute(login.redirectUri, visit.path, route.callbackURL, settings.callbackURL)
+  ) {
     // passport.authenticate tries several strategies, one after the other: the next one has the login.
-    if (state !== undefined && pendingLogins.isOfAnother(req, state)) return { ...REPLAYED, reason: 'foreign' };
+    if (state !== undefined && pendingLogins.isOtherStrategys(visit, state)) return { ...REPLAYED, reason: 'foreign' };
     // A callback in a frame has most likely lost the cookie of its login.
-    const cause = isInFrame(req) ? lostCookieCause(req) : undefined;
-    const message = hostMismatches.explain(state) ?? (cause && `${UNKNOWN_LOGIN} ${cause}`);
+    const cause = isInFrame(headers) ? lostCookieCause(visit) : undefined;
+    const message = advice.hosts.explain(state) ?? (cause && `${UNKNOWN_LOGIN} ${cause}`);
     return message === undefined ? REPLAYED : { ...REPLAYED, info: { message } };
   }
-  hostMismatches.forget(state);
+  advice.hosts.forget(state);
   if (login.frame && !popup) {
     const order =
       'embedded(strategy, …) is mounted after the callback route: mount it after the session, and before apiClient(strategy) and the routes.';
@@ -153,17 +144,18 @@ export function refuseOwnerless(grants: RequestGrants, req: IncomingMessage): Ca
 }
 
 /**
- * Returns true if the redirect URL of a login led to this request, as far as the request shows.
+ * Returns true if the redirect URL of a login leads to the route of this request, as far as its path shows.
  *
+ * @param path Of the request.
  * @param own The option `callbackURL` of the callback's route.
  * @param usual The strategy's `callbackURL`. A login with this URL may end at any route: proxies change paths.
  */
-function leadsHere(redirectUri: string, req: IncomingMessage, own: string | undefined, usual: string): boolean {
+function matchesRoute(redirectUri: string, path: string, own: string | undefined, usual: string): boolean {
   if (own === undefined && usual === redirectUri) return true;
   if (own !== undefined && ABSOLUTE_URL.test(own)) return own === redirectUri;
-  const expected = routedPathOf(redirectUri, req);
-  if (own !== undefined) return routedPathOf(own, req) === expected;
-  const here = asRouted(originalPath(req));
+  const expected = routedPathOf(redirectUri, path);
+  if (own !== undefined) return routedPathOf(own, path) === expected;
+  const here = asRouted(path);
   // A proxy may have removed the front of the path, or added one.
   return expected.endsWith(here) || here.endsWith(expected);
 }

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type LoginRounds, NO_ACCOUNT } from '../advice/login-rounds.js';
+import type { ServerResponse } from 'node:http';
+import { NO_ACCOUNT } from '../advice/loop-guard.js';
 import { NotAuthorizedError } from '../errors.js';
 import { connectAccount } from '../session/connect-account.js';
-import { locationOf, userIdOf, userOf } from '../session/incoming-request.js';
-import { refuseStrictSession, sessionContent } from '../session/session.js';
+import { locationOf } from '../session/redirect.js';
+import { sessionContent } from '../session/session.js';
+import { userIdOf, userOf } from '../session/user.js';
+import type { Visit } from '../session/visit.js';
 import {
   type CallbackFailure,
   type CallbackRequest,
@@ -21,10 +23,20 @@ import type { Popups } from './popups.js';
 /** What callbacks need of their strategy. */
 export interface CallbackContext extends CheckCallbackContext, FinishLoginContext, EstablishSessionContext {
   readonly settings: CheckCallbackContext['settings'] & FinishLoginContext['settings'];
-  readonly rounds: LoginRounds;
   /** `undefined` for applications without frames. */
   readonly popups: Popups | undefined;
 }
+
+/** The session was lost, or got another user, while the account was being connected. */
+const OTHER_SESSION: CallbackFailure = {
+  kind: 'fail',
+  reason: 'refused',
+  info: {
+    message:
+      'The user has logged out, or logged in again, while this account was being connected. Please connect it again.',
+  },
+  status: 403,
+};
 
 /**
  * Answers a request to the callback's route: checks it, finishes its login once, establishes the session of the user, and ends
@@ -35,17 +47,18 @@ export interface CallbackContext extends CheckCallbackContext, FinishLoginContex
 export async function handleCallback(
   context: CallbackContext,
   actions: PassportActions,
-  req: IncomingMessage,
+  visit: Visit,
   res: ServerResponse,
   route: CallbackRoute,
 ): Promise<void> {
-  const manager = context.grants.requireSessionAndStore(req, route.establishesSession);
+  const { req } = visit;
   const popup = context.popups?.popupOf(req);
-  // A popup redirects nowhere, and its frame takes the session by a request of its own site.
-  if (route.establishesSession && route.page && !popup) refuseStrictSession(req);
+  // A popup redirects nowhere, and its frame takes the session by a same-site request.
+  context.advice.beforeCallback(visit, route.establishesSession, Boolean(route.page) && !popup);
+  const manager = context.grants.managerFor(req);
   const sessionAtStart = route.isConnection ? sessionContent(req) : new Map<string, string>();
   const report = new LoginReport(context.settings.name);
-  const request = { req, res, route, popup, manager, sessionAtStart, report };
+  const request = { visit, res, route, popup, manager, sessionAtStart, report };
   try {
     const checked = checkCallback(context, request);
     const outcome = checked.kind === 'checked' ? await finishLogin(context, request, checked) : checked;
@@ -64,26 +77,30 @@ async function succeed(
   request: CallbackRequest,
   login: FinishedLogin,
 ): Promise<void> {
-  const { grants, rounds } = context;
-  const { req, res, route, popup, manager } = request;
+  const { grants, advice } = context;
+  const { visit, res, route, popup, manager } = request;
   const { returnTo, tokens, verdict } = login;
+  const { loops } = advice;
   // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
-  const isCounted = route.establishesSession && (returnTo !== undefined || rounds.isIn(req));
-  const isKnown = isCounted && !rounds.hasLost(req) && (await grants.hasGrant(req, manager));
+  const isCounted = route.establishesSession && (returnTo !== undefined || loops.isIn(visit.headers.cookie));
+  const isKnown = isCounted && !loops.isBroken(visit) && (await grants.hasGrant(visit.req, manager));
   // Rounds are those of the user's tabs: a popup leads to no page.
   const mayBeRound = isCounted && !isKnown && !popup;
-  // A user whom nothing identifies is another account each time.
+  // A user without an id is another account each time.
   const account = mayBeRound ? (tokens.subject ?? userIdOf(verdict.user) ?? randomUUID()) : undefined;
-  if (account !== undefined) await rounds.refuseLoop(req, res, account, manager);
-  const handoff = await (route.isConnection ? connectAccount : establishSession)(context, request, login);
-  if ('kind' in handoff) return await fail(context, actions, request, handoff);
-  if (isKnown) rounds.reset(req, res);
-  const grantId = grants.idIsInSession ? handoff.grantId : '';
-  if (account !== undefined && returnTo !== undefined) rounds.count(req, res, account, grantId, manager);
+  if (account !== undefined) await loops.throwIfLooping(visit, res, account, manager);
+  const session = route.isConnection
+    ? await connectAccount(context, request, tokens, returnTo)
+    : await establishSession(context, request, login);
+  if (!session) return await fail(context, actions, request, OTHER_SESSION);
+  if (isKnown) loops.reset(visit, res);
+  advice.afterLogin(session.grantId);
+  const grantId = grants.idIsInSession ? session.grantId : '';
+  if (account !== undefined && returnTo !== undefined) loops.count(visit, res, account, grantId, manager);
   try {
     await actions.success(verdict.user, verdict.info);
   } finally {
-    handoff.reportUnwritten();
+    session.reportUnwritten();
   }
 }
 
@@ -94,14 +111,13 @@ async function fail(
   request: CallbackRequest,
   { reason, info, status }: CallbackFailure,
 ): Promise<void> {
-  const { rounds } = context;
-  const { req, res, route, popup, manager, report } = request;
+  const { loops } = context.advice;
+  const { visit, res, route, popup, manager, report } = request;
   const page = reason === 'replayed' ? await pageOfLoggedIn(context, request) : undefined;
-  const mayLeadBack = page === undefined && reason !== 'foreign' && !popup;
-  const leadsBack = mayLeadBack && rounds.leadsToLogin(route.failureRedirect);
-  if (leadsBack) {
-    await rounds.refuseLoop(req, res, NO_ACCOUNT, manager);
-    rounds.count(req, res, NO_ACCOUNT, '', manager);
+  const canLoop = page === undefined && reason !== 'foreign' && !popup;
+  if (canLoop && loops.redirectsToLogin(route.failureRedirect)) {
+    await loops.throwIfLooping(visit, res, NO_ACCOUNT, manager);
+    loops.count(visit, res, NO_ACCOUNT, '', manager);
   }
   // Events know one reason for a state that is wrong, unknown or used up.
   const published = reason === 'replayed' || reason === 'foreign' ? 'refused' : reason;
@@ -116,7 +132,7 @@ async function fail(
  */
 async function pageOfLoggedIn(
   { grants }: CallbackContext,
-  { req, route, manager }: CallbackRequest,
+  { visit: { req }, route, manager }: CallbackRequest,
 ): Promise<string | undefined> {
   const { page, isConnection } = route;
   const grantId = grants.idOf(req);

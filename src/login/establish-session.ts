@@ -1,6 +1,6 @@
-import { GrantHandoff, sentResponseError } from '../session/grant-handoff.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import type { RequestClients } from '../session/request-clients.js';
+import { SessionLogin, sentResponseError } from '../session/session-login.js';
 import type { CallbackRequest } from './callback-request.js';
 import type { FinishedLogin } from './finish-login.js';
 
@@ -22,16 +22,17 @@ export async function establishSession(
   { grants, clients }: EstablishSessionContext,
   request: CallbackRequest,
   { tokens, verdict, returnTo }: FinishedLogin,
-): Promise<GrantHandoff> {
-  const { req, res, popup, manager } = request;
+): Promise<SessionLogin> {
+  const { visit, res, popup, manager } = request;
+  const { req } = visit;
   const sent = sentResponseError(res);
   if (sent) throw sent;
   const grantId = grants.newId(req, verdict.user);
   popup?.admit(grantId);
   const { idIsInSession } = grants;
-  const handoff = new GrantHandoff(request, { ...grants.reference, grantId, scope: tokens.scope });
-  const grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
-  handoff.hookLogIn(returnTo);
-  handoff.source = clients.switchTo(req, manager, grantId, grant);
-  return handoff;
+  const login = new SessionLogin(request, { ...grants.reference, grantId, scope: tokens.scope });
+  const grant = await login.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+  login.hookLogIn(returnTo);
+  login.source = clients.switchTo(req, manager, grantId, grant);
+  return login;
 }

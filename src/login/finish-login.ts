@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Advice } from '../advice/advice.js';
 import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
 import * as check from '../checks.js';
@@ -9,10 +10,10 @@ import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { safeCause } from '../redaction.js';
 import { fixedSource } from '../session/credential-sources.js';
-import { sentResponseError } from '../session/grant-handoff.js';
-import { userIdOf } from '../session/incoming-request.js';
+import type { PageScopes } from '../session/page-scopes.js';
 import type { ReturnCookie } from '../session/return-cookie.js';
-import type { StepUps } from '../step-up/step-ups.js';
+import { sentResponseError } from '../session/session-login.js';
+import { userIdOf } from '../session/user.js';
 import { type CallbackFailure, type CallbackRequest, type CheckedCallback, REPLAYED } from './callback-request.js';
 import type { PendingLogin } from './pending-logins.js';
 import type { RunningCallback, UsedLogins } from './used-logins.js';
@@ -44,16 +45,16 @@ export interface FinishLoginContext {
     readonly name: string;
     readonly userProfile: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<object>) | undefined;
     readonly passReqToCallback: boolean;
+    readonly scope: string;
     readonly declines: Declines | undefined;
   };
   readonly verify: AnyVerify | undefined;
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly endpoint: TokenEndpoint;
   readonly returnCookie: ReturnCookie;
-  readonly stepUps: StepUps;
+  readonly pageScopes: () => PageScopes | undefined;
   readonly clientOf: (source: CredentialSource) => ApiClient;
-  /** What has been warned of, and is not again. */
-  readonly warnings: Set<string>;
+  readonly advice: Advice;
 }
 
 /** Returns true if an error of a callback means that the user declined. */
@@ -99,8 +100,8 @@ async function finishFirst(
   { state, login, answer }: CheckedCallback,
   callback: RunningCallback<CallbackOutcome>,
 ): Promise<CallbackOutcome> {
-  const { req, res } = request;
-  const scope = login.scope === undefined ? context.stepUps.ownScope : scopeNames(login.scope);
+  const { visit, res } = request;
+  const scope = scopeNames(login.scope === undefined ? context.settings.scope : login.scope);
   let outcome: CallbackOutcome | undefined;
   let isDropped = false;
   try {
@@ -111,47 +112,47 @@ async function finishFirst(
     outcome =
       answer.kind === 'error'
         ? declined(context.settings.declines, answer, login)
-        : await exchangeCode(context, req, answer.code, login, scope);
+        : await exchangeCode(context, visit.req, answer.code, login, scope);
     // A browser that has dropped its request never learns of its session.
     isDropped = outcome.kind === 'success' && hasLeft(request);
     return isDropped ? ABANDONED : outcome;
   } finally {
     context.usedLogins.end(state, callback, isDropped ? outcome : undefined);
-    if (!res.headersSent) tellPage(context, request, answer.kind, login, scope, outcome);
+    if (!res.headersSent) saveOutcomeForPage(context, request, answer.kind, login, scope, outcome);
   }
 }
 
 /** Returns true if the browser has dropped its request, which nobody has answered yet. */
-function hasLeft({ req, res }: CallbackRequest): boolean {
-  return !res.writableEnded && (res.destroyed || res.closed || req.socket.destroyed);
+function hasLeft({ visit, res }: CallbackRequest): boolean {
+  return !res.writableEnded && (res.destroyed || res.closed || visit.req.socket.destroyed);
 }
 
 /**
  * Tells the page that a login leads back to which of the scopes that were asked for were not granted, so that it does not ask
  * again at once, and where the user wants to go. A popup tells its frame, and not the user's tabs.
  */
-function tellPage(
-  { stepUps, returnCookie }: FinishLoginContext,
-  { req, res, popup }: CallbackRequest,
+function saveOutcomeForPage(
+  { pageScopes, returnCookie }: FinishLoginContext,
+  { visit, res, popup }: CallbackRequest,
   answer: 'code' | 'error',
   { isStepUp, returnTo, frame }: PendingLogin,
   scope: readonly string[],
   outcome: CallbackOutcome | undefined,
 ): void {
   // The user may try again, and still wants to go to the page of this login. A popup has none.
-  if (outcome?.kind !== 'success' && returnTo !== undefined && !frame) returnCookie.remember(req, res, returnTo);
+  if (outcome?.kind !== 'success' && returnTo !== undefined && !frame) returnCookie.remember(visit, res, returnTo);
   const granted = outcome?.kind === 'success' ? (outcome.tokens.scope ?? []) : undefined;
   if (!granted && !(isStepUp && answer === 'error')) return;
   const refused = scope.filter((name) => !granted?.includes(name));
   if (!popup) {
-    stepUps.noteRefused(req, res, refused);
+    pageScopes()?.recordRefused(visit, res, refused);
     return;
   }
   popup.noteRefused(refused, outcome?.kind === 'fail');
 }
 
 async function exchangeCode(
-  { settings, endpoint, verify, clientOf, warnings }: FinishLoginContext,
+  { settings, endpoint, verify, clientOf, advice }: FinishLoginContext,
   req: IncomingMessage,
   code: string,
   { redirectUri, codeVerifier, returnTo }: PendingLogin,
@@ -165,7 +166,7 @@ async function exchangeCode(
     profile = mergedProfile(profile, more);
     // Of opaque tokens, the profile alone names the user.
     tokens = { ...tokens, subject: userIdOf({ id: profile.id }) };
-  } else if (verify && profile.id === undefined) warnOfMissingId(warnings);
+  } else if (verify && profile.id === undefined) warnOfMissingId(advice);
   const verdict = verify
     ? await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile)
     : { user: profile, info: undefined };

@@ -1,17 +1,11 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { parseCookie } from 'cookie';
 import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import type { Secret } from '../redaction.js';
-import {
-  cookieAttributes,
-  cookieToken,
-  HOST_PREFIX,
-  MAX_COOKIE_HEADER,
-  MAX_RESPONSE_HEADERS,
-  SET_COOKIE_LENGTH,
-} from '../session/browser-cookie.js';
+import { cookieAttributes, cookieToken, HOST_PREFIX } from '../session/browser-cookie.js';
 import { CookieSeal } from '../session/cookie-seal.js';
+import type { HeaderBudget } from '../session/header-budget.js';
+import type { Cookies, Visit } from '../session/visit.js';
 
 /** For which frame a popup logs in. */
 export interface FrameTarget {
@@ -51,18 +45,20 @@ export interface PendingLogin {
   readonly endCookie: string;
 }
 
-/** What a cookie holds of a login, in this order. */
-type Sealed = readonly [
-  codeVerifier: string | 0,
-  /** 1: a connection; 2: with a prompt; 4: a step-up. */
-  flags: number,
-  returnTo: string | 0,
-  userMark?: string | 0,
-  redirectUri?: string | 0,
-  scope?: string | 0,
-  frameChallenge?: string,
-  frameGrantId?: string | 0,
-];
+/** What begins a login. */
+export type NewLogin = Omit<PendingLogin, 'codeVerifier' | 'expiresAt' | 'endCookie'>;
+
+/** What a cookie holds of a login. Short names, for the sake of many tabs; what is usual is left out. */
+interface Sealed {
+  readonly v?: string | undefined;
+  /** 1: a connection; 2: silent; 4: a step-up. */
+  readonly k?: number | undefined;
+  readonly p?: string | undefined;
+  readonly u?: string | undefined;
+  readonly r?: string | undefined;
+  readonly s?: string | undefined;
+  readonly f?: readonly [challenge: string, grantId?: string] | undefined;
+}
 
 /** A login that has just begun. */
 export interface BegunLogin {
@@ -107,9 +103,6 @@ const MAX_FREE_COOKIE = 1_000;
 /** Characters of a cookie that holds no page. */
 const BARE_COOKIE = 220;
 
-/** Characters around name and value of a cookie in the `Cookie` header. */
-const PAIR_LENGTH = '=; '.length;
-
 /**
  * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
  *
@@ -127,113 +120,99 @@ export class PendingLogins {
 
   constructor(options: PendingLoginsOptions) {
     this.#options = options;
-    this.#seal = new CookieSeal('pending login', options.clientSecret);
+    this.#seal = new CookieSeal('pending logins', options.clientSecret);
     this.#token = cookieToken(options.strategyName);
     this.#context = JSON.stringify([options.strategyName, options.service, options.callbackURL]);
   }
 
   /**
-   * Begins a login. The cookie leaves out a page that it has no room for: that login leads to `/`. The oldest pending
-   * logins end if there is no room for one more.
+   * Begins a login. The cookie leaves out a page that it has no room for: that login leads to `/`. The oldest pending logins
+   * end if there is no room for one more.
    *
-   * The whole `Cookie` header counts, since Node and proxies would refuse every request of the browser: cookies of other
-   * strategies and of other software as well.
-   *
-   * The response counts as well: proxies limit its headers. A sibling host can plant hundreds of cookies, whose ends a
-   * response has no room for.
-   *
-   * @param req For the cookies that the browser has already.
-   * @param response Characters that its other headers take, and characters of cookies that it ends.
+   * The whole `Cookie` header counts, cookies of other software too, since Node and proxies would refuse every request of the
+   * browser. The response counts as well: a sibling host can plant hundreds of cookies, whose ends it has no room for.
    */
-  begin(
-    req: IncomingMessage,
-    login: Pick<
-      PendingLogin,
-      'redirectUri' | 'returnTo' | 'isConnection' | 'isSilent' | 'isStepUp' | 'scope' | 'userMark' | 'frame'
-    >,
-    pkce: boolean,
-    response: { readonly used: number; readonly freed: number } = { used: 0, freed: 0 },
-  ): BegunLogin {
-    const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame } = login;
+  begin(visit: Visit, login: NewLogin, pkce: boolean, budget: HeaderBudget): BegunLogin {
     const state = randomBytes(32).toString('base64url');
     const codeVerifier = pkce ? randomBytes(32).toString('base64url') : undefined;
-    const hasHostPrefix = /^https:/i.test(redirectUri);
-    const name = `${hasHostPrefix ? HOST_PREFIX : ''}${this.#cookieName(state)}`;
+    const isTls = /^https:/i.test(login.redirectUri);
+    const name = `${isTls ? HOST_PREFIX : ''}${this.#cookieName(state)}`;
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
     const issued = Math.trunc(this.#options.clock()).toString(36);
-    const { cookie: header = '' } = req.headers;
-    const pending = header.includes('.login.') ? pendingIn(header, hasHostPrefix) : [];
-    let room = MAX_COOKIE_HEADER - header.length + response.freed;
-    let responseRoom = MAX_RESPONSE_HEADERS - response.used - SET_COOKIE_LENGTH;
+    const pending = visit.cookieHeader.includes('.login.') ? pendingIn(visit.cookies, isTls) : [];
 
-    // Short, for the sake of many tabs: the usual redirect URL is a part of the context.
-    const isUsual = redirectUri === this.#options.callbackURL;
-    const optional: (string | 0)[] = isUsual ? (userMark ? [userMark] : []) : [userMark || 0, redirectUri];
-    if (scope !== undefined || frame) optional.splice(0, 3, userMark || 0, isUsual ? 0 : redirectUri, scope ?? 0);
-    if (frame) optional.push(frame.challenge, frame.grantId ?? 0);
-    const start = [codeVerifier ?? 0, (isConnection ? 1 : 0) | (isSilent ? 2 : 0) | (isStepUp ? 4 : 0)];
-    const bareLength = name.length + PAIR_LENGTH + issued.length + 1;
-    let content = JSON.stringify([...start, returnTo ?? 0, ...optional]);
-    let length = bareLength + CookieSeal.lengthOf(content);
-    const [typical, bare] = [TABS - pending.length - 1, MAX_PENDING - pending.length - 1];
-    const reserved = Math.max(typical * TYPICAL_COOKIE, bare * BARE_COOKIE, 0);
-    if (length > responseRoom || length > room || (length > MAX_FREE_COOKIE && length > room - reserved)) {
-      content = JSON.stringify([...start, 0, ...optional]);
-      length = bareLength + CookieSeal.lengthOf(content);
+    const content = this.#contentOf(login, codeVerifier);
+    let text = JSON.stringify(content);
+    if (!hasRoomForPage(budget, name, issued.length + 1 + CookieSeal.lengthOf(text), pending.length))
+      text = JSON.stringify({ ...content, p: undefined });
+    const value = `${issued}.${this.#seal.seal(`${this.#context} ${state} ${issued}`, text)}`;
+    budget.add(name, value.length);
+    const cookies = [loginCookie(visit.req, name, value, LIFETIME_MS)];
+    for (const [ended, [oldest, former]] of pending.entries()) {
+      const isFull = pending.length - ended >= MAX_PENDING || budget.isExceeded;
+      if (!isFull || !budget.end(oldest, former)) break;
+      cookies.push(loginCookie(visit.req, oldest, '', 0));
     }
+    return { state, codeChallenge: codeVerifier && hash('sha256', codeVerifier, 'base64url'), cookies };
+  }
 
-    const value = `${issued}.${this.#seal.seal(`${this.#context} ${state} ${issued}`, content)}`;
-    const cookies = [loginCookie(req, name, value, LIFETIME_MS)];
-    for (const [ended, [oldest, text]] of pending.entries()) {
-      const isFull = pending.length - ended >= MAX_PENDING || length > room;
-      responseRoom -= oldest.length + SET_COOKIE_LENGTH;
-      if (!isFull || responseRoom < length) break;
-      cookies.push(loginCookie(req, oldest, '', 0));
-      room += oldest.length + text.length + PAIR_LENGTH;
-    }
+  #contentOf(login: NewLogin, codeVerifier: string | undefined): Sealed {
+    const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame } = login;
+    const kind = (isConnection ? 1 : 0) | (isSilent ? 2 : 0) | (isStepUp ? 4 : 0);
     return {
-      state,
-      codeChallenge: codeVerifier && hash('sha256', codeVerifier, 'base64url'),
-      cookies,
+      v: codeVerifier,
+      k: kind || undefined,
+      p: returnTo,
+      u: userMark || undefined,
+      // The usual one is a part of the context.
+      r: redirectUri === this.#options.callbackURL ? undefined : redirectUri,
+      s: scope,
+      f: frame && (frame.grantId === undefined ? [frame.challenge] : [frame.challenge, frame.grantId]),
     };
   }
 
   /** Returns the login that a state belongs to, if this browser began it within the last ten minutes. */
-  find(req: IncomingMessage, state: string): PendingLogin | undefined {
-    const { cookie: header = '' } = req.headers;
+  find(visit: Visit, state: string): PendingLogin | undefined {
     const bareName = /^[\w-]{43}$/.test(state) ? this.#cookieName(state) : undefined;
-    if (bareName === undefined || !header.includes(bareName)) return undefined;
-    const cookies = parseCookie(header);
+    if (bareName === undefined || !visit.cookieHeader.includes(bareName)) return undefined;
     for (const scheme of ['https:', 'http:']) {
       const name = scheme === 'https:' ? `${HOST_PREFIX}${bareName}` : bareName;
-      const [issued = '', sealed] = cookies[name]?.split('.', 2) ?? [];
+      const [issued = '', sealed] = visit.cookies[name]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(`${this.#context} ${state} ${issued}`, sealed);
       if (!text) continue;
-      const [codeVerifier, flags, returnTo, userMark, sealedUri, scope, ...frame] = JSON.parse(text) as Sealed;
-      const redirectUri = sealedUri || this.#options.callbackURL;
+      const {
+        v: codeVerifier,
+        k: kind = 0,
+        p: returnTo,
+        u: userMark = '',
+        r,
+        s: scope,
+        f,
+      } = JSON.parse(text) as Sealed;
+      const redirectUri = r ?? this.#options.callbackURL;
       const expiresAt = Number.parseInt(issued, 36) + LIFETIME_MS;
       const isAlive = remainingMs(expiresAt, this.#options.clock(), LIFETIME_MS + CLOCK_SKEW_MS) > 0;
       if (!isAlive || !redirectUri.toLowerCase().startsWith(scheme)) continue;
       return {
         redirectUri,
-        returnTo: returnTo || undefined,
-        isConnection: (flags & 1) !== 0,
-        isSilent: (flags & 2) !== 0,
-        isStepUp: (flags & 4) !== 0,
-        scope: scope === 0 ? undefined : scope,
-        userMark: userMark || '',
-        codeVerifier: codeVerifier || undefined,
-        frame: frame[0] === undefined ? undefined : { challenge: frame[0], grantId: frame[1] || undefined },
+        returnTo,
+        isConnection: (kind & 1) !== 0,
+        isSilent: (kind & 2) !== 0,
+        isStepUp: (kind & 4) !== 0,
+        scope,
+        userMark,
+        codeVerifier,
+        frame: f && { challenge: f[0], grantId: f[1] },
         expiresAt,
-        endCookie: loginCookie(req, name, '', 0),
+        endCookie: loginCookie(visit.req, name, '', 0),
       };
     }
     return undefined;
   }
 
   /** Returns true if this browser has begun the login that a state belongs to with another strategy. */
-  isOfAnother(req: IncomingMessage, state: string): boolean {
-    return tokensOfLogin(req, state).some((token) => token !== this.#token);
+  isOtherStrategys(visit: Visit, state: string): boolean {
+    return tokensOfLogin(visit, state).some((token) => token !== this.#token);
   }
 
   /** Returns the name of a login's cookie, without the prefix for https, which keeps sibling hosts from planting one. */
@@ -248,16 +227,23 @@ function cookieEnd(state: string): string {
 }
 
 /** Returns the names of the strategies that this browser has begun a login with, as cookies have them. */
-export function tokensOfLogin({ headers: { cookie = '' } }: IncomingMessage, state: string): readonly string[] {
+export function tokensOfLogin({ cookies }: Visit, state: string): readonly string[] {
   const end = cookieEnd(state);
-  const names = Object.keys(parseCookie(cookie)).filter((name) => name.endsWith(end));
+  const names = Object.keys(cookies).filter((name) => name.endsWith(end));
   return names.map((name) => name.slice(name.startsWith(HOST_PREFIX) ? HOST_PREFIX.length : 0, -end.length));
 }
 
-/** Returns name and value of the pending logins in a `Cookie` header, of any strategy, the oldest first. */
-function pendingIn(header: string, hasHostPrefix: boolean): (readonly [name: string, value: string])[] {
+/** Returns true if a cookie with its page leaves room for the other tabs that may begin a login. */
+function hasRoomForPage(budget: HeaderBudget, name: string, length: number, pending: number): boolean {
+  const isShort = name.length + length <= MAX_FREE_COOKIE;
+  const others = Math.max((TABS - pending - 1) * TYPICAL_COOKIE, (MAX_PENDING - pending - 1) * BARE_COOKIE, 0);
+  return budget.hasRoomFor(name, length, isShort ? 0 : others);
+}
+
+/** Returns name and value of the pending logins among cookies, of any strategy, the oldest first. */
+function pendingIn(cookies: Cookies, hasHostPrefix: boolean): (readonly [name: string, value: string])[] {
   const pending: (readonly [string, string])[] = [];
-  for (const [name, value = ''] of Object.entries(parseCookie(header))) {
+  for (const [name, value = ''] of Object.entries(cookies)) {
     // Any sibling host can plant a cookie without the prefix: with https such cookies are not ours.
     if (LOGIN_COOKIE.test(name) && name.startsWith(HOST_PREFIX) === hasHostPrefix) pending.push([name, value]);
   }

@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http';
+import type { Advice } from '../advice/advice.js';
 import { kindOf } from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 import type { Claims } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { userIdOf } from '../session/incoming-request.js';
+import { userIdOf } from '../session/user.js';
 import { publicName } from '../strategy-name.js';
 
 /** The user who logged in, as described by the access token and `userProfile`. */
@@ -150,13 +151,9 @@ export function refuseUserWithoutId(user: unknown): void {
 }
 
 /** Warns, once, that `verify` gets a profile without an `id`, which must not be looked up. */
-export function warnOfMissingId(warnings: Set<string>): void {
-  if (warnings.has('ERR_NO_PROFILE_ID')) return;
-  warnings.add('ERR_NO_PROFILE_ID');
-  process.emitWarning(
-    `verify got a profile without an id: a user looked up by it would be anybody. ${WHERE_IDS_COME_FROM}`,
-    { code: 'ERR_NO_PROFILE_ID' },
-  );
+export function warnOfMissingId(advice: Advice): void {
+  const message = `verify got a profile without an id: a user looked up by it could be any user. ${WHERE_IDS_COME_FROM}`;
+  advice.warnOnce('id', 'ERR_NO_PROFILE_ID', message);
 }
 
 const WHERE_IDS_COME_FROM =

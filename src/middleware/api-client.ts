@@ -1,5 +1,5 @@
 import { type Optional, readOptions, withDefault, wrong } from '../checks.js';
-import { refuseFramework } from '../session/incoming-request.js';
+import { refuseFramework } from '../session/framework.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { type Handler, type ManyStrategies, manyOf } from './many-strategies.js';
 

@@ -2,21 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, sourceOf } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
 import { type Optional, withDefault, wrong } from '../checks.js';
-import { cookieLines, MAX_RESPONSE_HEADERS } from '../session/browser-cookie.js';
-import {
-  asRouted,
-  browserUrl,
-  isPrefetch,
-  originalUrl,
-  pathOf,
-  queryOf,
-  redirect,
-} from '../session/incoming-request.js';
+import { isPrefetch } from '../session/fetch-metadata.js';
+import { HeaderBudget } from '../session/header-budget.js';
+import { redirect } from '../session/redirect.js';
 import { loginHelpOf } from '../session/request-clients.js';
+import { asRouted, pathOf } from '../session/request-url.js';
 import { safeReturnTo } from '../session/return-cookie.js';
-
-/** Longest address of a redirect, with the cookies of its response, in characters. */
-const MAX_LOCATION = MAX_RESPONSE_HEADERS - 300;
+import type { Visit } from '../session/visit.js';
 
 /** Reads the path of the login route, where browsers that request a page are redirected. Default: no redirect. */
 export const loginRoute: Optional<string | undefined> = withDefault(undefined, (option, value) => {
@@ -25,17 +17,16 @@ export const loginRoute: Optional<string | undefined> = withDefault(undefined, (
 });
 
 /** Returns true if a request asks for the login route itself. */
-export function isLoginRoute(req: IncomingMessage, login: string): boolean {
-  return asRouted(pathOf(browserUrl(req))) === asRouted(pathOf(login));
+export function isLoginRoute({ browserUrl }: Visit, login: string): boolean {
+  return asRouted(pathOf(browserUrl)) === asRouted(pathOf(login));
 }
 
 /** Returns true for a callback of a login that this browser has begun. */
-export function isCallback(req: IncomingMessage): boolean {
-  const query = queryOf(originalUrl(req));
+export function isCallback({ query, cookieHeader }: Visit): boolean {
   return (
     /^[\w-]{43}$/.test(query.get('state') ?? '') &&
     (query.has('code') || query.has('error')) &&
-    (req.headers.cookie ?? '').includes('.login.')
+    cookieHeader.includes('.login.')
   );
 }
 
@@ -52,8 +43,7 @@ const MAY_BE_TOKEN = /[\w-]{40}/;
 export const JWT: RegExp = /\.(?<=eyJ[\w-]{12,}\.)[\w-]*\./;
 
 /** Returns the page that a login leads back to. */
-export function pageOf(req: IncomingMessage): string {
-  const url = browserUrl(req);
+export function pageOf({ req, browserUrl: url }: Visit): string {
   if (!holdsToken.has(req)) return safeReturnTo(url);
   const path = pathOf(url);
   return MAY_BE_TOKEN.test(path) ? '/' : safeReturnTo(path);
@@ -66,20 +56,18 @@ const NO_SOURCE: Pick<CredentialSource, 'grantId' | 'authorized' | 'isRefused'> 
 };
 
 /** Redirects a browser to the login route, which leads back to the requested page. @param client That of the request, if there is one. */
-export function redirectToLogin(req: IncomingMessage, res: ServerResponse, login: string, client: unknown): void {
-  const page = pageOf(req);
+export function redirectToLogin(visit: Visit, res: ServerResponse, login: string, client: unknown): void {
+  const page = pageOf(visit);
   const whole = withReturnTo(login, page);
-  // Such as that of the scopes which the page asks for.
-  const cookies = cookieLines(res).join().length;
-  const location = whole.length + cookies > MAX_LOCATION ? login : whole;
+  const location = new HeaderBudget(visit, res).hasRoomForLocation(whole.length) ? whole : login;
   const help = client instanceof ApiClient ? loginHelpOf(client) : undefined;
   // A login that leads here again is a round.
   const { grantId, authorized, isRefused } = client instanceof ApiClient ? sourceOf(client) : NO_SOURCE;
-  if (isRefused) help?.rounds.noteUseless(req, res);
-  else if (grantId !== undefined && !authorized) help?.rounds.noteReturn(req, res, 'lost');
+  if (isRefused) help?.returns.recordUseless(visit, res);
+  else if (grantId !== undefined && !authorized) help?.returns.recordReturn(visit, res, 'lost');
   // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet. A long
   // page stands in one place only.
-  if (!isPrefetch(req)) help?.returnCookie.remember(req, res, page, location.length + cookies);
+  if (!isPrefetch(visit.headers)) help?.returnCookie.remember(visit, res, page, location.length);
   res.setHeader('Cache-Control', 'no-store');
   redirect(res, location);
 }

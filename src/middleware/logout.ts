@@ -2,8 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
 import type { Runtime } from '../runtime.js';
-import { refuseFramework, settle, userOf } from '../session/incoming-request.js';
+import { settle } from '../session/callback-method.js';
+import { refuseFramework } from '../session/framework.js';
 import { passportRecordOf, polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../session/session.js';
+import { userOf } from '../session/user.js';
+import { Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { type Handler, type ManyStrategies, manyOf } from './many-strategies.js';
 
@@ -24,8 +27,9 @@ export function logout(strategy: Strategy | ManyStrategies, options?: unknown): 
   const runtime = runtimeOf(strategy);
   return function logOut(req, res, next) {
     if (refuseFramework(req, res, next, runtime.settings.name)) return;
+    runtime.clients.logoutRoutes.add(req);
     // Whoever logs out was logged in: no login was lost.
-    runtime.rounds.reset(req, res);
+    runtime.loops.reset(new Visit(req), res);
     endLogin(runtime, req).then(
       () => next(),
       (error: unknown) => next(ofStrategy(error, runtime.settings.name)),

@@ -3,7 +3,8 @@ import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
 import { readOptions } from '../checks.js';
 import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
-import { isInFrame, isPageRequest } from '../session/incoming-request.js';
+import { isInFrame, isPageRequest } from '../session/fetch-metadata.js';
+import { Visit } from '../session/visit.js';
 import { publicName } from '../strategy-name.js';
 import { holdsToken, isCallback, isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
@@ -42,15 +43,16 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     if (!(error instanceof OAuthAppError) || res.headersSent) return next(error);
     // Whoever lacks a scope (403) is logged in: another login would lead here again.
     // Nor could it help a frame whose requests name their user.
-    const namesUser = holdsToken.has(req) && isInFrame(req);
+    const namesUser = holdsToken.has(req) && isInFrame(req.headers);
     const client = clientOf(req, error.strategy);
     // The service refuses to renew the grant of this request, which a login replaces.
     const isStranded = error instanceof TokenError && client !== undefined && sourceOf(client).isRefused === true;
     const needsLogin = (isStranded || (error instanceof NotAuthorizedError && error.status === 401)) && !namesUser;
+    const visit = new Visit(req);
     // An error of a login itself, as of `verify`, would come back with the next login.
-    const isOfLogin = login !== undefined && (isLoginRoute(req, login) || isCallback(req));
-    if (needsLogin && login !== undefined && isPageRequest(req) && !isOfLogin)
-      return redirectToLogin(req, res, login, client);
+    const isOfLogin = login !== undefined && (isLoginRoute(visit, login) || isCallback(visit));
+    if (needsLogin && login !== undefined && isPageRequest(req.method, req.headers) && !isOfLogin)
+      return redirectToLogin(visit, res, login, client);
     const message = messageOf(error);
     const isText = prefersText(req);
     const body = isText ? message : JSON.stringify({ error: error.code, message });

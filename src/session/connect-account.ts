@@ -2,35 +2,38 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
-import type { CallbackFailure, CallbackRequest } from '../login/callback-request.js';
-import type { EstablishSessionContext } from '../login/establish-session.js';
-import type { FinishedLogin } from '../login/finish-login.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { KeyedQueue } from '../waiting.js';
-import { GrantHandoff, sentResponseError } from './grant-handoff.js';
 import { ANONYMOUS, connectionKey, type RequestGrants } from './grant-reference.js';
-import { userOf } from './incoming-request.js';
+import type { RequestClients } from './request-clients.js';
 import { safeReturnTo } from './return-cookie.js';
 import {
   regenerateSession,
   reloadSession,
   type SessionChanges,
+  type SessionContent,
   saveSession,
   sessionChanges,
   sessionOf,
 } from './session.js';
+import { SessionLogin, type SessionLoginRequest, sentResponseError } from './session-login.js';
+import { userOf } from './user.js';
+import type { Visit } from './visit.js';
 
-/** The session was lost, or got another user, while the account was being connected. */
-const OTHER_SESSION: CallbackFailure = {
-  kind: 'fail',
-  reason: 'refused',
-  info: {
-    message:
-      'The user has logged out, or logged in again, while this account was being connected. Please connect it again.',
-  },
-  status: 403,
-};
+/** What accounts are connected with. */
+export interface ConnectAccountContext {
+  /** `name`: the key of the reference in the session. */
+  readonly settings: { readonly name: string };
+  readonly grants: RequestGrants;
+  readonly clients: RequestClients;
+}
+
+/** The callback of a connection. */
+export interface ConnectionRequest extends SessionLoginRequest {
+  /** The content of the session when the callback began. */
+  readonly sessionAtStart: SessionContent;
+}
 
 /** Connections by the session's id: those of one session write it one after the other, since each saves the whole session. */
 const connectionsOfSession = new KeyedQueue();
@@ -42,26 +45,28 @@ const SESSION_PREFIX = 'session:';
  * Connects an account to the user who is logged in, for `passport.authorize`: stores its grant, and writes the reference into
  * the session at once.
  *
- * @returns the handoff, or the failure of a connection whose user has left meanwhile
- * @throws ConfigurationError if somebody else has sent the response, or if the user has logged in with another account
+ * @returns `undefined` if the user has logged out, or logged in again, since the callback began
+ * @throws ConfigurationError if the response was sent already, or if the user has logged in with another account
  * @throws TokenStoreError if the grant or the session cannot be saved
  */
 export async function connectAccount(
-  { settings, grants, clients }: EstablishSessionContext,
-  request: CallbackRequest,
-  { tokens, returnTo }: FinishedLogin,
-): Promise<GrantHandoff | CallbackFailure> {
-  const { req, res, manager, sessionAtStart } = request;
+  { settings, grants, clients }: ConnectAccountContext,
+  request: ConnectionRequest,
+  tokens: TokenSet,
+  returnTo: string | undefined,
+): Promise<SessionLogin | undefined> {
+  const { visit, res, manager, sessionAtStart } = request;
+  const { req } = visit;
   const sent = sentResponseError(res);
   if (sent) throw sent;
   // The grant belongs to the user who is logged in. `verify` returns the connected account, whose id may be another user's here.
   const grantId = grants.newId(req, userOf(req));
   await refuseOtherAccount(grants, settings.name, manager, req, tokens);
   const { idIsInSession } = grants;
-  const handoff = new GrantHandoff(request, { ...grants.reference, grantId, scope: tokens.scope });
+  const login = new SessionLogin(request, { ...grants.reference, grantId, scope: tokens.scope });
   let grant: Grant | undefined;
   const store = async () => {
-    grant = await handoff.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+    grant = await login.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
   };
   // A grant under the user's own id replaces another one: not before it is known that the user is still there.
   if (idIsInSession) await store();
@@ -69,15 +74,15 @@ export async function connectAccount(
   let isConnected: boolean;
   try {
     isConnected = await inTurn(manager, req, () =>
-      connect(req, res, handoff, returnTo, changes, idIsInSession ? undefined : store),
+      connect(visit, res, login, returnTo, changes, idIsInSession ? undefined : store),
     );
   } catch (error) {
-    handoff.discard();
+    login.discard();
     throw error;
   }
-  if (!isConnected) return OTHER_SESSION;
-  handoff.source = clients.switchTo(req, manager, grantId, grant);
-  return handoff;
+  if (!isConnected) return undefined;
+  login.source = clients.switchTo(req, manager, grantId, grant);
+  return login;
 }
 
 /**
@@ -107,7 +112,7 @@ async function refuseOtherAccount(
 }
 
 /**
- * Runs the end of a connection when no other one of its session runs: in this process, and in all others where the token store
+ * Runs the end of a connection while no other one of its session runs: in this process, and in all others where the token store
  * has locks. A session without an id (cookie-session) is the request's own.
  *
  * @throws TokenStoreError if the lock cannot be had
@@ -138,32 +143,33 @@ async function inTurn(
  * @returns false if the session is gone, or belongs to another user now
  */
 async function connect(
-  req: IncomingMessage,
+  visit: Visit,
   res: ServerResponse,
-  handoff: GrantHandoff,
+  login: SessionLogin,
   returnTo: string | undefined,
   changes: SessionChanges,
   store: (() => Promise<void>) | undefined,
 ): Promise<boolean> {
-  const isGone = async () => sessionOf(req) !== undefined && (await reloadSession(req, changes)) === undefined;
+  const { req } = visit;
+  const isGone = async () => sessionOf(req) !== undefined && (await reloadSession(visit, changes)) === undefined;
   if (await isGone()) {
-    handoff.discard();
+    login.discard();
     return false;
   }
   await store?.();
   // A save takes its time: the user may have logged out meanwhile.
   if (store && (await isGone())) {
-    handoff.withdraw();
+    login.withdraw();
     return false;
   }
   const before = sessionOf(req);
   // Without a session there is nothing to write.
   if (!before) return true;
-  handoff.begin(before);
+  login.begin(before);
   try {
     const isAnonymous = !userOf(req);
     const session = isAnonymous ? await regenerateSession(req, before) : before;
-    handoff.write(session, isAnonymous ? ANONYMOUS : true);
+    login.write(session, isAnonymous ? ANONYMOUS : true);
     const target = returnTo ?? session.returnTo;
     if (target !== undefined) session.returnTo = safeReturnTo(target);
     await saveSession(session);
@@ -171,12 +177,12 @@ async function connect(
     if (sent) throw sent;
   } catch (error) {
     const session = sessionOf(req) ?? before;
-    handoff.restore(session);
+    login.restore(session);
     // express-session saves at the end of the response, which may have been sent.
     if (res.headersSent) await saveSession(session).catch(() => {});
-    handoff.failed(error);
+    login.failed(error);
     throw error;
   }
-  handoff.saved();
+  login.saved();
   return true;
 }

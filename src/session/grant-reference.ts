@@ -1,81 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import * as check from '../checks.js';
-import { ConfigurationError, TokenStoreError } from '../errors.js';
+import { ConfigurationError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, newGrantId, randomGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from './grant-managers.js';
-import { userIdOf, userOf } from './incoming-request.js';
-import { isRefusedUser, passportRecordOf, refuseFixedSession, type SessionLike, sessionOf } from './session.js';
-
-/** Maximum number of sessions that are remembered while two strategies share a name. */
-const MAX_SESSIONS = 1_000;
-
-/** The living strategies of this process, by their name. */
-const strategiesOfName = new Map<string, readonly StrategyName[]>();
-
-/** Which service last used a session, by the strategies' name and the session's id. In the order of use. */
-const serviceOfSession = new Map<string, string>();
-
-/**
- * A strategy's name, as the key of its reference in the session.
- *
- * Two strategies of one name for two services would overwrite each other's reference. Nothing is done, and nothing is
- * remembered, while the names of this process differ.
- */
-export class StrategyName {
-  readonly #name: string;
-  readonly #service: string;
-  /** True while another strategy of this name, for another service, is in this process, and nobody was warned yet. */
-  mayBeShared = false;
-  #hasWarned = false;
-
-  /** @param service Differs for each `authUrl` and `clientID`. */
-  constructor(name: string, service: string) {
-    this.#name = name;
-    this.#service = service;
-    this.#replace([...(strategiesOfName.get(name) ?? []), this]);
-  }
-
-  /**
-   * Warns once if another strategy of this name, for another service, uses the request's session too. Each finds its own
-   * grants alone, but a login of one replaces the reference of the other. To be called while the name {@link mayBeShared}.
-   */
-  warnIfShared(req: IncomingMessage): void {
-    const sessionID: unknown = sessionOf(req) && 'sessionID' in req ? req.sessionID : undefined;
-    if (typeof sessionID !== 'string') return;
-    const key = JSON.stringify([this.#name, sessionID]);
-    const owner = serviceOfSession.get(key);
-    const strategies = strategiesOfName.get(this.#name) ?? [];
-    if (owner !== this.#service && strategies.some((one) => one.#service === owner)) {
-      this.#hasWarned = true;
-      this.mayBeShared = false;
-      process.emitWarning(
-        `Two strategies for different services have the name '${this.#name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`,
-        { code: 'ERR_STRATEGY_NAME' },
-      );
-      return;
-    }
-    serviceOfSession.delete(key);
-    serviceOfSession.set(key, this.#service);
-    for (const oldest of serviceOfSession.keys()) {
-      if (serviceOfSession.size <= MAX_SESSIONS) break;
-      serviceOfSession.delete(oldest);
-    }
-  }
-
-  /** Releases the name: the strategy is closed. */
-  release(): void {
-    this.#replace((strategiesOfName.get(this.#name) ?? []).filter((one) => one !== this));
-  }
-
-  #replace(strategies: readonly StrategyName[]): void {
-    if (strategies.length > 0) strategiesOfName.set(this.#name, strategies);
-    else strategiesOfName.delete(this.#name);
-    const services = new Set(strategies.map((one) => one.#service));
-    for (const one of strategies) one.mayBeShared = services.size > 1 && !one.#hasWarned;
-  }
-}
+import { isRefusedUser, passportRecordOf, type SessionLike, sessionOf } from './session.js';
+import { userIdOf, userOf } from './user.js';
 
 /** Value under {@link connectionKey} of an account that was connected while nobody was logged in. */
 export const ANONYMOUS = 'anonymous';
@@ -94,7 +25,6 @@ export interface RequestGrantsOptions {
   readonly name: string;
   /** The option `grantId`. Without it, the session holds a random id. */
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
-  readonly strategyName: StrategyName;
   /** What makes the strategy one of many. */
   readonly tenant?: { readonly carryOver: SessionReference['carryOver'] } | undefined;
 }
@@ -103,7 +33,7 @@ export interface RequestGrantsOptions {
 export interface SessionReference {
   /** Key of the reference in the session. */
   readonly key: string;
-  /** False if the application finds the grant by an id of its own: the session then holds no reference. */
+  /** False if the application finds the grant by its own id: the session then holds no reference. */
   readonly idIsInSession: boolean;
   /** True if ids are random, so that no grant has had one before. */
   readonly isNewId: boolean;
@@ -120,7 +50,8 @@ export class RequestGrants {
   readonly reference: SessionReference;
   /** Made once: each request reads it. */
   readonly #connectionKey: string;
-  #sessionSeen = false;
+  /** True once a request had a session. */
+  hasSeenSession = false;
 
   constructor(options: RequestGrantsOptions, managers: GrantManagers) {
     this.#options = options;
@@ -146,10 +77,9 @@ export class RequestGrants {
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage, session: SessionLike | undefined = sessionOf(req)): string | undefined {
-    const { grantId, strategyName } = this.#options;
-    if (session) this.#sessionSeen = true;
+    const { grantId } = this.#options;
+    if (session) this.hasSeenSession = true;
     if (this.idIsInSession || !grantId) {
-      if (strategyName.mayBeShared) strategyName.warnIfShared(req);
       const reference = session?.[this.#options.name];
       if (!session || !this.#isReference(reference)) return undefined;
       return isRefusedUser(req, session) && !this.isAnonymous(session) ? undefined : reference;
@@ -225,35 +155,6 @@ export class RequestGrants {
       'grantId: expected an id that differs for each user, got one made of a missing user.id. profile.id is the claim sub of the access token; opaque tokens have none: set the option userProfile to a function that returns { id }.',
       { option: 'grantId' },
     );
-  }
-
-  /**
-   * Returns the manager of the request's grants, or throws if a login could not be finished: before it begins, and before
-   * its code is spent.
-   *
-   * @param needsSession True if a session is needed even if it does not hold the grant's id.
-   * @throws ConfigurationError if there is no session or no store; TokenStoreError if earlier requests had a session
-   */
-  requireSessionAndStore(req: IncomingMessage, needsSession: boolean): GrantManager {
-    const { strategyName } = this.#options;
-    if (this.idIsInSession && strategyName.mayBeShared) strategyName.warnIfShared(req);
-    const session = sessionOf(req);
-    const isNeeded = this.idIsInSession || needsSession;
-    if (isNeeded && session) refuseFixedSession(session);
-    if (isNeeded && !session) {
-      if (!this.#sessionSeen) {
-        throw new ConfigurationError(
-          'The request has no session: mount express-session before Passport and the routes of login and callback, or set grantId and use { session: false }.',
-          { code: 'ERR_NO_SESSION' },
-        );
-      }
-      // express-session calls the next handler without a session while its store is disconnected.
-      throw new TokenStoreError(
-        'The request has no session, although earlier requests had one: the session store is disconnected.',
-        { code: 'ERR_SESSION_STORE' },
-      );
-    }
-    return this.managerFor(req);
   }
 
   /** Returns the manager of the request's grants. @throws ConfigurationError if there is no token store */

@@ -1,5 +1,4 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
-import type { LoginRounds } from '../advice/login-rounds.js';
 import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { ConfigurationError, OAuthAppError } from '../errors.js';
@@ -7,32 +6,60 @@ import type { Grant } from '../grants/grant.js';
 import { safeCause } from '../redaction.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import type { StepUps } from '../step-up/step-ups.js';
 import { FailedSource, NoGrantSource } from './credential-sources.js';
+import { isPageRequest } from './fetch-metadata.js';
+import { frameworkError } from './framework.js';
 import type { GrantManagers } from './grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
-import { frameworkError, isPageRequest, namesLogout, userOf } from './incoming-request.js';
+import { LogoutRoutes } from './logout-routes.js';
+import type { PageScopes } from './page-scopes.js';
 import type { ReturnCookie } from './return-cookie.js';
-import { type Done, isRefusedUser, passportRecordOf, polyfillSessionMethods, sessionOf } from './session.js';
+import {
+  type Done,
+  isRefusedUser,
+  passportRecordOf,
+  polyfillSessionMethods,
+  type SessionLike,
+  sessionOf,
+} from './session.js';
+import { userOf } from './user.js';
+import { Visit } from './visit.js';
+
+/** Learns how browsers come back from their logins. */
+export interface ReturnWatch {
+  /** Returns true if the browser has logged in a moment ago. Most have not. */
+  isIn(cookieHeader: string | undefined): boolean;
+  /** @param found `none`: no session, or nobody is logged in; `lost`: a session whose grant was not found. */
+  recordReturn(visit: Visit, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void;
+  /** Records that a request came with a grant that is of no use, and is sent to the login. */
+  recordUseless(visit: Visit, res: ServerResponse): void;
+}
+
+/** What a guard knows of the logins of a strategy, and of its logouts. */
+export interface LoginHelp {
+  readonly returns: ReturnWatch;
+  /** Holds the page to return to, for browsers that are sent to log in. */
+  readonly returnCookie: ReturnCookie;
+  /** The scopes that each login of the strategy asks for. */
+  readonly scope: readonly string[];
+  /** The scopes that pages ask for; `undefined` if none does. */
+  readonly pageScopes: () => PageScopes | undefined;
+  readonly logoutRoutes: LogoutRoutes;
+}
 
 /** What clients are created with. */
 export interface RequestClientsOptions {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly api: ApiContext;
-  /** Holds the page to return to, for browsers that are sent to log in. */
-  readonly returnCookie: ReturnCookie;
-  readonly rounds: LoginRounds;
-  readonly stepUps: StepUps;
+  readonly returns: ReturnWatch;
+  readonly help: Omit<LoginHelp, 'logoutRoutes' | 'returns'>;
 }
-
-/** What sends a browser to the login of a strategy. */
-type LoginHelp = Pick<RequestClientsOptions, 'returnCookie' | 'stepUps' | 'rounds'>;
 
 /** By the context that all clients of a strategy share. */
 const loginHelps = new WeakMap<ApiContext, LoginHelp>();
 
-/** Returns the return cookie and the step-ups of a client's strategy; `undefined` for a client outside of requests. */
+/** Returns what a guard knows of a client's strategy. */
 export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
   return loginHelps.get(contextOf(client));
 }
@@ -54,6 +81,7 @@ type WithClients = IncomingMessage & Record<string, unknown>;
 
 /** Attaches API clients to requests, and finds the responses of requests. */
 export class RequestClients {
+  readonly logoutRoutes: LogoutRoutes = new LogoutRoutes();
   readonly #options: RequestClientsOptions;
   readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
   /** Names of the request properties that hold a client of this strategy: most often one. */
@@ -66,7 +94,7 @@ export class RequestClients {
 
   constructor(options: RequestClientsOptions) {
     this.#options = options;
-    loginHelps.set(options.api, options);
+    loginHelps.set(options.api, { ...options.help, returns: options.returns, logoutRoutes: this.logoutRoutes });
   }
 
   /**
@@ -76,49 +104,52 @@ export class RequestClients {
    * @returns `undefined` if the grant was cached; else a promise that never rejects
    */
   attach(req: IncomingMessage & WithLogOut, res: ServerResponse, property: string): Promise<void> | undefined {
-    const { api, grants, rounds } = this.#options;
+    const { api, returns } = this.#options;
     if (!this.#properties.includes(property)) this.#properties.push(property);
     // For the strategy, which receives the request alone. Express links the two, Connect does not.
     if (!('res' in req)) this.#responses.set(req, res);
     const session = sessionOf(req);
-    let source: CredentialSource = this.#noGrant;
-    try {
-      const grantId = grants.idOf(req, session);
-      if (grantId !== undefined) {
-        const manager = grants.managerFor(req);
-        // A client under one property alone is that of a request that passes for the second time.
-        const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;
-        const known = mayHaveSource ? this.#sourceOf(req, manager, grantId) : undefined;
-        // Mounted before passport.session(), which may refuse the user.
-        const mayBeRefused = !userOf(req) && passportRecordOf(req) !== undefined && !grants.isAnonymous(session);
-        const isRefused = mayBeRefused ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
-        source = known ?? new GrantCredentials(manager, grantId, { isRefused });
-      }
-    } catch (error) {
-      source = failedSource(error);
-    }
+    const source = this.#sourceFor(req, session, property);
     (req as WithClients)[property] = createApiClient(source, api);
     if (!(source instanceof GrantCredentials)) {
-      if (!grants.canFindGrant(req)) this.#early.add(req);
-      if (source === this.#noGrant && rounds.isIn(req) && isPageRequest(req)) rounds.noteReturn(req, res, 'none');
+      this.#attachedWithout(req, res, source);
       return undefined;
     }
-    const { logOut } = req;
-    if (grants.idIsInSession && typeof logOut === 'function') {
-      // The application's own `req.logout()` deletes the grant as well: no session would refer to it any more.
-      const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
-      req.logOut = wrapped;
-      req.logout = wrapped;
-    }
-    if (grants.isAnonymous(session)) this.#wrapLogIn(req);
-    // A logout must neither start a refresh nor wait for one, and what the request is for is known to its handler alone.
-    const isPage = (req.method === 'GET' || req.method === 'HEAD') && !namesLogout(req);
-    const pending = source.prepare(isPage);
-    if (!rounds.isIn(req)) return pending;
+    this.#hookLogins(req, session);
+    // What another request is for is known to its handler alone.
+    const isPage = req.method === 'GET' || req.method === 'HEAD';
+    const pending = source.prepare(isPage && !this.logoutRoutes.has(req));
+    if (!returns.isIn(req.headers.cookie)) return pending;
     // No closure here: it would cost memory in each request that needs none.
     if (pending) return this.#attachedAfter(pending, req, res, source);
-    rounds.noteReturn(req, res, 'grant');
+    returns.recordReturn(new Visit(req), res, 'grant');
     return undefined;
+  }
+
+  /** Returns the source of the request's credentials, which it may have from another client already. */
+  #sourceFor(req: IncomingMessage, session: SessionLike | undefined, property: string): CredentialSource {
+    const { grants } = this.#options;
+    try {
+      const grantId = grants.idOf(req, session);
+      if (grantId === undefined) return this.#noGrant;
+      const manager = grants.managerFor(req);
+      // A client under one property alone is that of a request that passes for the second time.
+      const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;
+      const known = mayHaveSource ? this.#sourceOf(req, manager, grantId) : undefined;
+      // Mounted before passport.session(), which may refuse the user.
+      const mayBeRefused = !userOf(req) && passportRecordOf(req) !== undefined && !grants.isAnonymous(session);
+      const isRefused = mayBeRefused ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
+      return known ?? new GrantCredentials(manager, grantId, { isRefused });
+    } catch (error) {
+      return failedSource(error);
+    }
+  }
+
+  #attachedWithout(req: IncomingMessage, res: ServerResponse, source: CredentialSource): void {
+    const { grants, returns } = this.#options;
+    if (!grants.canFindGrant(req)) this.#early.add(req);
+    const isReturn = source === this.#noGrant && returns.isIn(req.headers.cookie);
+    if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
   }
 
   async #attachedAfter(
@@ -128,12 +159,26 @@ export class RequestClients {
     source: GrantCredentials,
   ): Promise<void> {
     await pending;
-    this.#options.rounds.noteReturn(req, res, source.authorized ? 'grant' : 'lost');
+    this.#options.returns.recordReturn(new Visit(req), res, source.authorized ? 'grant' : 'lost');
+  }
+
+  /** Has the application's own `req.logout()` delete the grant as well, and its `req.login()` one that was connected before. */
+  #hookLogins(req: IncomingMessage & WithLogOut, session: SessionLike | undefined): void {
+    const { grants } = this.#options;
+    const { logOut } = req;
+    if (grants.idIsInSession && typeof logOut === 'function') {
+      const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
+      req.logOut = wrapped;
+      req.logout = wrapped;
+    }
+    if (grants.isAnonymous(session)) this.#wrapLogIn(req);
   }
 
   #wrapLogOut(logOut: LogOut): LogOut {
+    const { logoutRoutes } = this;
     const { grants } = this.#options;
     const wrapped: LogOut = function logOutAndDeleteGrant(given, callback) {
+      logoutRoutes.add(this);
       const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
       // Sessions without a store (cookie-session) lack the methods that Passport calls.
       polyfillSessionMethods(sessionOf(this), Object(options).keepSessionInfo === true);
@@ -189,13 +234,9 @@ export class RequestClients {
     });
   }
 
-  /** Throws if {@link attach} ran too early to find a grant. @throws ConfigurationError */
-  requireOrder(req: IncomingMessage): void {
-    if (!this.#early.has(req) || !this.#options.grants.canFindGrant(req)) return;
-    throw new ConfigurationError(
-      'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
-      { code: 'ERR_MIDDLEWARE_ORDER' },
-    );
+  /** Returns true if {@link attach} ran when the request had neither session nor user. */
+  wasAttachedEarly(req: IncomingMessage): boolean {
+    return this.#early.has(req);
   }
 
   /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. */

@@ -1,5 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { endCookie, readCookie, setCookie } from './browser-cookie.js';
+import type { ServerResponse } from 'node:http';
+import { endCookie, setCookie } from './browser-cookie.js';
+import type { Visit } from './visit.js';
 
 /** Lifetime of the return cookie, in seconds: long enough for a page that links to the login route. */
 const RETURN_MAX_AGE_S = 10 * 60;
@@ -29,25 +30,17 @@ export class ReturnCookie {
    * Stores a page's path, or `/` for an unsafe or overlong one. Ends the cookie if it does not fit, so that no older path is
    * followed.
    *
-   * @param used Characters that other headers of this package take in the response.
+   * @param location Characters of the address that the response redirects to.
    */
-  remember(req: IncomingMessage, res: ServerResponse, path: string, used = 0): void {
-    setCookie(req, res, this.#name, safeReturnTo(path), RETURN_MAX_AGE_S, used);
-  }
-
-  /** Returns the number of characters that the cookie takes in the request. */
-  lengthIn({ headers: { cookie = '' } }: IncomingMessage): number {
-    const start = cookie.indexOf(`${this.#name}=`);
-    if (start === -1) return 0;
-    const end = cookie.indexOf(';', start);
-    return (end === -1 ? cookie.length : end) - start;
+  remember(visit: Visit, res: ServerResponse, path: string, location = 0): void {
+    setCookie(visit, res, this.#name, safeReturnTo(path), RETURN_MAX_AGE_S, location);
   }
 
   /** Returns the stored path, and ends the cookie, so that a later login does not lead there. */
-  take(req: IncomingMessage, res: ServerResponse): string | undefined {
-    const value = readCookie(req, this.#name);
+  take(visit: Visit, res: ServerResponse): string | undefined {
+    const value = visit.cookie(this.#name);
     if (value === undefined) return undefined;
-    endCookie(req, res, this.#name);
+    endCookie(visit, res, this.#name);
     return safeReturnTo(value);
   }
 }

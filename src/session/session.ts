@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { parseCookie } from 'cookie';
-import { ConfigurationError, TokenStoreError } from '../errors.js';
+import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { isInForeignFrame, isInFrame, isSecure, settle, userOf } from './incoming-request.js';
+import { settle } from './callback-method.js';
+import { userOf } from './user.js';
+import type { Visit } from './visit.js';
 
 /** Node's callback: an error, or nothing. */
 export type Done = (error?: unknown) => void;
@@ -59,10 +60,11 @@ export function sessionChanges(req: IncomingMessage, start: SessionContent): Ses
  * @returns the session; `undefined` if it is gone, or belongs to another user now
  * @throws TokenStoreError if the store of the sessions fails
  */
-export async function reloadSession(req: IncomingMessage, changes: SessionChanges): Promise<SessionLike | undefined> {
+export async function reloadSession(visit: Visit, changes: SessionChanges): Promise<SessionLike | undefined> {
+  const { req } = visit;
   const before = sessionOf(req);
   const id: unknown = before && 'sessionID' in req ? req.sessionID : undefined;
-  if (!before || typeof before.reload !== 'function' || !isBroughtAlong(req, id)) return before;
+  if (!before || typeof before.reload !== 'function' || !isBroughtAlong(visit, id)) return before;
   const { reload } = before;
   const owner = JSON.stringify(passportRecordOf(req));
   const isThere = await settle((done) => reload.call(before, done)).then(
@@ -87,9 +89,9 @@ export async function reloadSession(req: IncomingMessage, changes: SessionChange
 const MISSING = /failed to load session/i;
 
 /** Returns true if a cookie of the request names the session: a new one is in no store yet. */
-function isBroughtAlong({ headers }: IncomingMessage, id: unknown): boolean {
+function isBroughtAlong({ cookies }: Visit, id: unknown): boolean {
   if (typeof id !== 'string') return false;
-  return Object.values(parseCookie(headers.cookie ?? '')).some((value) => value?.includes(id));
+  return Object.values(cookies).some((value) => value?.includes(id));
 }
 
 /** Saves the session now, if it has a method for that. @throws TokenStoreError if its store fails */
@@ -148,85 +150,6 @@ export function sessionStoreFailed(error: unknown): TokenStoreError {
   });
 }
 
-/** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
-export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: unknown }): void {
-  if (cookieSettingsOf(req).secure !== true) return;
-  const isEncrypted = 'encrypted' in req.socket && req.socket.encrypted === true;
-  // express-session's option `proxy` trusts the header without Express' setting.
-  const mayBeTrusted = /^\s*https\b/i.test(String(req.headers['x-forwarded-proto'] ?? ''));
-  if (isEncrypted || req.secure === true || mayBeTrusted) return;
-  throw dropped(
-    "is secure, and this request came over plain http, so that it is not set. Behind a proxy with https, set Express' trust proxy; without https, set cookie.secure to 'auto'.",
-  );
-}
-
-/**
- * Throws if the browser will leave the session cookie out of the page that a callback redirects to: it does so for
- * SameSite=Strict where another site has sent it to the callback. A callback that answers with a page of its own works.
- *
- * @throws ConfigurationError
- */
-export function refuseStrictSession(req: IncomingMessage): void {
-  if (req.headers['sec-fetch-site'] !== 'cross-site') return;
-  const { sameSite } = cookieSettingsOf(req);
-  if (sameSite !== 'strict' && sameSite !== true) return;
-  throw dropped(
-    'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
-  );
-}
-
-/**
- * Throws if a login in a frame of another site would be lost, or would not stay in there: its session has to be
- * `Partitioned`. With `SameSite=None` alone, a foreign page that frames the login route could log the user's own tabs in.
- *
- * @throws ConfigurationError
- */
-export function refuseUnpartitionedSession(req: IncomingMessage): void {
-  if (!isInForeignFrame(req)) return;
-  const { partitioned, secure } = cookieSettingsOf(req);
-  if (partitioned === true && isForFrames(req) && (secure || !isSecure(req))) return;
-  throw dropped(
-    `is not Partitioned, which a login in a frame of another site needs: browsers block other cookies there, and where they do not, a foreign page could log the user's own tabs in. ${PARTITION}`,
-  );
-}
-
-const PARTITION =
-  "Set cookie.sameSite to 'none', cookie.secure and cookie.partitioned to true (express-session 1.18 or newer), and give the cookie a name that it did not have before.";
-
-/**
- * Returns the likely cause of a lost cookie, where the request shows it: a cookie that the browser has twice, or a frame.
- *
- * @see https://privacycg.github.io/storage-access-headers/
- */
-export function lostCookieCause(req: IncomingMessage): string | undefined {
-  const { cookie = '', 'sec-fetch-storage-access': access } = req.headers;
-  const names = cookie.split(';').map((pair) => pair.slice(0, Math.max(pair.indexOf('='), 0)).trim());
-  const twin = names.find((name, index) => /^[\w.%-]{1,64}$/.test(name) && names.indexOf(name) < index);
-  if (twin !== undefined) {
-    return `The browser has two cookies named ${twin}, and sends the older one first: it was set before its attributes changed, such as Partitioned, domain or path. Give the session cookie another name.`;
-  }
-  if (!isInFrame(req)) return undefined;
-  const isBlocked = access === 'none' || access === 'inactive';
-  const blocked = isBlocked ? 'where this browser blocks third-party cookies' : 'where browsers may block cookies';
-  return `The application is in a frame, ${blocked}. ${PARTITION}`;
-}
-
-/**
- * Throws if Passport cannot log in with the request's session: it has no `regenerate`, and a `save` that cannot be replaced and
- * does not call back (iron-session).
- *
- * @throws ConfigurationError
- */
-export function refuseFixedSession(session: SessionLike): void {
-  if (typeof session.regenerate === 'function') return;
-  const isFixed = Object.getOwnPropertyDescriptor(session, 'save')?.configurable === false;
-  if (!isFixed && Object.isExtensible(session)) return;
-  throw new ConfigurationError(
-    'Passport cannot log in with this session: it has no method regenerate, and its save cannot be replaced (iron-session). Use express-session, or cookie-session with the option tokenStore.',
-    { code: 'ERR_SESSION_TYPE' },
-  );
-}
-
 /** Settings of a session's cookie. */
 export interface CookieSettings {
   readonly secure?: unknown;
@@ -243,10 +166,4 @@ export function cookieSettingsOf(req: IncomingMessage & { readonly sessionOption
 /** Returns true if the session's cookie is `SameSite=None`: browsers send it in frames of other sites. */
 export function isForFrames(req: IncomingMessage): boolean {
   return String(cookieSettingsOf(req).sameSite).toLowerCase() === 'none';
-}
-
-function dropped(reason: string): ConfigurationError {
-  return new ConfigurationError(`The login would be lost: the session cookie ${reason}`, {
-    code: 'ERR_SESSION_COOKIE',
-  });
 }

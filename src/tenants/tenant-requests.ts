@@ -11,7 +11,9 @@ import type { Handler } from '../middleware/many-strategies.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { cookieToken } from '../session/browser-cookie.js';
 import { FailedSource, NoGrantSource } from '../session/credential-sources.js';
-import { originalUrl, queryOf, refuseFramework } from '../session/incoming-request.js';
+import { refuseFramework } from '../session/framework.js';
+import { originalUrl } from '../session/request-url.js';
+import { Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { nameOfTenant } from '../strategy-name.js';
 import type { Directory } from './directory.js';
@@ -137,8 +139,9 @@ export class TenantRequests {
 
   /** Returns the tenant that this browser has begun a login at, by the `state` of the callback. Its cookie opens there alone. */
   #tenantOfLogin(req: IncomingMessage): string | undefined {
-    const state = queryOf(originalUrl(req)).get('state') ?? '';
-    const tokens = /^[\w-]{43}$/.test(state) ? tokensOfLogin(req, state) : [];
+    const visit = new Visit(req);
+    const state = visit.query.get('state') ?? '';
+    const tokens = /^[\w-]{43}$/.test(state) ? tokensOfLogin(visit, state) : [];
     const token = tokens.find((one) => one.startsWith(this.#token));
     // Names of cookies escape dots.
     return canonicalTenant(token?.slice(this.#token.length).replaceAll('%2e', '.'));

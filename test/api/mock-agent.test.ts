@@ -9,7 +9,7 @@ import { mayLeave } from '../support/leftovers.js';
 
 test('a MockAgent of undici takes the place of the service: a logged-in user sees how many projects there are', async () => {
   // The strategy lives as long as the application.
-  mayLeave(/strategiesOfName/);
+  mayLeave(/open-strategies/);
   const service = new MockAgent();
   service.disableNetConnect();
   const token = { access_token: 'any', token_type: 'bearer', expires_in: 7200, refresh_token: 'other' };

@@ -491,7 +491,7 @@ describe('forward(strategy, { allow })', () => {
   });
 
   test('reports that it stands in the wrong place', async ({ logInto }) => {
-    mayLeave(/strategiesOfName/);
+    mayLeave(/open-strategies/);
     const routes: WorldOptions['routes'] = (app, world) => {
       const handler = forward(world.strategy, { allow: ['* /**'] }) as Handler;
       app.use('/parsed', express.json() as Handler, handler);

@@ -36,13 +36,14 @@ async function startTwins(options: WorldOptions = {}): Promise<Emulator> {
 }
 
 describe('two strategies of one name for two services', threats(55), () => {
-  test('are reported to the developer by the first request of a session that both see', async () => {
+  test('are reported to the developer by the first login of the one in a session of the other', async () => {
     const other = await startTwins();
     const warned = once(process, 'warning');
     await logIn();
     expect((await projects()).status).toBe(200);
     const page = await visit('/b/whoami');
     expect(page.json()).toEqual({ authorized: false, code: 'ERR_NOT_AUTHORIZED' });
+    expect((await visit('/login-b')).status).toBe(302);
     const [warning] = await warned;
     const message = expect.stringContaining('Set the option name');
     expect(warning).toMatchObject({ code: 'ERR_STRATEGY_NAME', message });

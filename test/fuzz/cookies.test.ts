@@ -1,9 +1,11 @@
-import { IncomingMessage, validateHeaderValue } from 'node:http';
+import { IncomingMessage, ServerResponse, validateHeaderValue } from 'node:http';
 import { Socket } from 'node:net';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
 import { Secret } from '../../src/redaction.js';
+import { HeaderBudget } from '../../src/session/header-budget.js';
+import { Visit } from '../../src/session/visit.js';
 import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
@@ -36,8 +38,14 @@ const cookies = fc
   .array(fc.tuple(ownName, cookieHeader, cookieHeader), { maxLength: 15 })
   .map((all) => all.map(([start, name, value]) => `${start}${name}=${value}`).join('; '));
 
+/** Begins a login in a browser with these cookies. */
+function begin(text: string, pkce: boolean) {
+  const visit = new Visit(requestWith(text));
+  return logins.begin(visit, REDIRECT, pkce, new HeaderBudget(visit, new ServerResponse(visit.req)));
+}
+
 test('a forged cookie under any name is not a pending login', threats(6), async () => {
-  const begun = await logins.begin(requestWith(''), REDIRECT, true);
+  const begun = begin('', true);
   const [genuine = ''] = begun.cookies[0]?.split(';') ?? [];
   const name = genuine.slice(0, genuine.indexOf('='));
   const forged = fc.tuple(fc.nat(genuine.length), cookieHeader).map(([at, text]) => {
@@ -51,18 +59,18 @@ test('a forged cookie under any name is not a pending login', threats(6), async 
   );
   const state = fc.oneof(fc.constant(begun.state), hostileText);
   await holds('cookies of pending logins', 0.04, [header, state], async (text, claimed) => {
-    const found = await logins.find(requestWith(text), claimed);
+    const found = await logins.find(new Visit(requestWith(text)), claimed);
     // The last character of a seal has bits that say nothing: cut or changed there, it is the same seal.
     if (found !== undefined && !(claimed === begun.state && text.startsWith(genuine.slice(0, -1)))) {
       throw new Error('a forged login was found');
     }
   });
-  expect(await logins.find(requestWith(genuine), begun.state)).toMatchObject(REDIRECT);
+  expect(await logins.find(new Visit(requestWith(genuine)), begun.state)).toMatchObject(REDIRECT);
 });
 
 test('a login begins with any cookies of a browser, and sets valid ones', async () => {
   await holds('browsers that begin a login with odd cookies', 0.01, [cookies], async (text) => {
-    const { state, cookies: lines } = await logins.begin(requestWith(text), REDIRECT, false);
+    const { state, cookies: lines } = begin(text, false);
     if (!/^[\w-]{43}$/.test(state)) throw new Error('no state');
     for (const line of lines) {
       validateHeaderValue('set-cookie', line);

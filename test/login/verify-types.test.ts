@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
 import { mayLeave } from '../support/leftovers.js';
 
 // What is compiled is not closed.
-beforeEach(() => mayLeave(/strategiesOfName/));
+beforeEach(() => mayLeave(/open-strategies/));
 
 const options = {
   ...{ authUrl: 'https://a.example', baseUrl: 'https://b.example', clientID: 'id', clientSecret: 'secret' },

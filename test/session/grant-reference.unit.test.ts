@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
 import { GrantManagers } from '../../src/session/grant-managers.js';
-import { RequestGrants, StrategyName } from '../../src/session/grant-reference.js';
+import { RequestGrants } from '../../src/session/grant-reference.js';
 import { threats } from '../support/threats.js';
 import { requestOf } from './fixture.js';
 
@@ -12,12 +12,7 @@ const managers = new GrantManagers(undefined, () => expect.unreachable());
 /** Returns the id for the grant of a user. The user is `req.user` too. */
 function newId(grantId: (req: { readonly user: User }, user: User) => unknown, user: object | string | null): string {
   const req = requestOf({}, { user, session: { account: { id: '9' } } });
-  const strategyName = new StrategyName('oauth-app', 'of this test');
-  try {
-    return new RequestGrants({ name: 'oauth-app', grantId: grantId as never, strategyName }, managers).newId(req, user);
-  } finally {
-    strategyName.release();
-  }
+  return new RequestGrants({ name: 'oauth-app', grantId: grantId as never }, managers).newId(req, user);
 }
 
 class Account {

@@ -1,17 +1,20 @@
 import { expect, test } from 'vitest';
+import {
+  lostCookieCause,
+  refuseFixedSession,
+  refuseStrictSession,
+  refuseUnpartitionedSession,
+  refuseUnsetSession,
+} from '../../src/advice/session-cookie.js';
 import { ConfigurationError } from '../../src/errors.js';
 import {
   cookieSettingsOf,
   isForFrames,
   isRefusedUser,
-  lostCookieCause,
   passportRecordOf,
-  refuseFixedSession,
-  refuseStrictSession,
-  refuseUnpartitionedSession,
-  refuseUnsetSession,
   type SessionLike,
 } from '../../src/session/session.js';
+import { Visit } from '../../src/session/visit.js';
 import { overTls, requestOf, withSession } from './fixture.js';
 
 test.for<[session: unknown, record: unknown, isRefused: boolean, user?: unknown]>([
@@ -95,7 +98,7 @@ test.for<[cookie: object, headers: object, added: object, isRefused: boolean]>([
   ([cookie, headers, added, isRefused]) => {
     const req = requestOf(headers as never, { session: { cookie }, ...added });
     const reason = `is not Partitioned, which a login in a frame of another site needs: browsers block other cookies there, and where they do not, a foreign page could log the user's own tabs in. ${PARTITION}`;
-    expect(reasonOf(() => refuseUnpartitionedSession(req))).toBe(isRefused ? reason : undefined);
+    expect(reasonOf(() => refuseUnpartitionedSession(new Visit(req)))).toBe(isRefused ? reason : undefined);
   },
 );
 
@@ -124,7 +127,9 @@ test.for<[cookie: string | undefined, headers: object, cause: string | undefined
   [undefined, { 'sec-fetch-dest': 'frame', 'sec-fetch-storage-access': 'inactive' }, blocks],
   [undefined, { 'sec-fetch-storage-access': 'none' }, undefined],
 ])('the cause of a lost session is seen in the cookies %j and the headers %j', ([cookie, headers, cause]) => {
-  expect(lostCookieCause(requestOf({ ...(cookie === undefined ? {} : { cookie }), ...headers }))).toBe(cause);
+  expect(lostCookieCause(new Visit(requestOf({ ...(cookie === undefined ? {} : { cookie }), ...headers })))).toBe(
+    cause,
+  );
 });
 
 const fixed = (session: object) => Object.defineProperty(session, 'save', { value: () => undefined });

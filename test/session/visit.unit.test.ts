@@ -1,35 +1,21 @@
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from 'node:http';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
+import { callOnce, settle } from '../../src/session/callback-method.js';
 import {
-  asRouted,
-  browserUrl,
-  callOnce,
-  frameworkError,
-  hostOf,
+  isFetch,
   isInForeignFrame,
   isInFrame,
-  isOfOwnPage,
-  isOfScript,
   isPageRequest,
   isPrefetch,
-  isSecure,
-  locationOf,
-  originalPath,
-  originalUrl,
-  parametersOf,
-  pathOf,
-  queryOf,
-  redirect,
-  redirectUriFor,
-  refuseFramework,
-  routedPathOf,
-  settle,
-  setUser,
-  userIdOf,
-  userOf,
-} from '../../src/session/incoming-request.js';
+  isSameOrigin,
+} from '../../src/session/fetch-metadata.js';
+import { frameworkError, refuseFramework } from '../../src/session/framework.js';
+import { locationOf, redirect } from '../../src/session/redirect.js';
+import { asRouted, parametersOf, pathOf, queryOf, routedPathOf } from '../../src/session/request-url.js';
+import { setUser, userIdOf, userOf } from '../../src/session/user.js';
+import { Visit } from '../../src/session/visit.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
 test('reads the parameters of any URL as URLSearchParams does', () => {
@@ -57,8 +43,8 @@ test.for<[what: string, added: object, url: string]>([
   ['of Node where that of Express is none', { url: '/b?c', originalUrl: 7 }, '/b?c'],
   ['that is missing', { url: undefined }, '/'],
 ])('the URL of a request is the one %s', ([, added, url]) => {
-  expect(originalUrl(requestOf({}, added))).toBe(url);
-  expect(originalPath(requestOf({}, added))).toBe(url.split('?')[0]);
+  const visit = new Visit(requestOf({}, added));
+  expect([visit.url, visit.path]).toEqual([url, url.split('?')[0]]);
 });
 
 test.for<[prefix: string | undefined, url: string, added?: object]>([
@@ -77,7 +63,7 @@ test.for<[prefix: string | undefined, url: string, added?: object]>([
   ['/prefix', '/a?b', { app: { get: () => true } }],
 ])('behind the prefix %j the browser has requested %s', ([prefix, url, added]) => {
   const headers = prefix === undefined ? {} : { 'x-forwarded-prefix': prefix };
-  expect(browserUrl(requestOf(headers, { url: '/a?b', ...throughProxy(), ...added }))).toBe(url);
+  expect(new Visit(requestOf(headers, { url: '/a?b', ...throughProxy(), ...added })).browserUrl).toBe(url);
 });
 
 test.for([
@@ -105,7 +91,7 @@ test.for([
   ['https://app.example/callback', '/auth/login', '/callback'],
   ['callback', 'http://other.example/auth/login', '/callback'],
 ] as const)('the callback URL %s of the request %s is routed at %s', ([callbackURL, url, path]) => {
-  expect(routedPathOf(callbackURL, requestOf({}, { url }))).toBe(path);
+  expect(routedPathOf(callbackURL, url)).toBe(path);
 });
 
 test.for([
@@ -148,7 +134,7 @@ test.for<[what: string, added: object, isEncrypted: boolean]>([
   ['that Express takes for http, whatever the connection to the proxy is', { protocol: 'http', ...overTls() }, false],
   ['over TLS with another protocol property', { protocol: 1, ...overTls() }, true],
 ])('a request %s is told to be secure, or not', ([, added, isEncrypted]) =>
-  expect(isSecure(requestOf({}, added))).toBe(isEncrypted),
+  expect(new Visit(requestOf({}, added)).isSecure).toBe(isEncrypted),
 );
 
 const forwardedHost = 'x-forwarded-host';
@@ -180,24 +166,10 @@ test.for<[headers: object, host: string | undefined, added?: object]>([
   [{ host: 'inner' }, 'inner', throughProxy()],
   [{ host: 'inner', [forwardedHost]: 'planted' }, 'inner'],
 ])('a request with the headers %j is for the host %j', ([headers, host, added]) => {
-  expect(hostOf(requestOf(headers as never, added))).toBe(host);
+  expect(new Visit(requestOf(headers as never, added)).host).toBe(host);
 });
 
-test.for<[callbackURL: string, uri: string | undefined, added?: object, host?: string]>([
-  ['https://app.example/CALLBACK', 'https://app.example/CALLBACK'],
-  ['HTTP://app.example', 'HTTP://app.example'],
-  ['/callback', 'http://host.example:81/callback'],
-  ['/callback', 'https://host.example:81/callback', overTls()],
-  ['callback', 'http://host.example:81/auth/callback', { originalUrl: '/auth/login' }],
-  ['callback', 'http://host.example:81/callback', { url: 'http://planted.example/auth/login' }],
-  ['http/callback', 'http://host.example:81/auth/http/callback', { url: '/auth/login' }],
-  ['x/https:/callback', 'http://host.example:81/x/https:/callback'],
-  ['/callback', undefined, {}, 'no host'],
-])('the callback URL %s makes the redirect URL %s', ([callbackURL, uri, added, host = 'host.example:81']) => {
-  expect(redirectUriFor(requestOf({ host }, added), callbackURL)).toBe(uri);
-});
-
-test.for<[headers: object, isAhead: boolean]>([
+test.for<[headers: IncomingHttpHeaders, isAhead: boolean]>([
   [{ 'sec-purpose': 'prefetch;prerender' }, true],
   [{ 'x-sec-purpose': 'prefetch' }, true],
   [{ purpose: 'Prerender' }, true],
@@ -210,11 +182,11 @@ test.for<[headers: object, isAhead: boolean]>([
   [{ 'sec-fetch-mode': 'prefetch' }, false],
   [{}, false],
 ])('a request with the headers %j is ahead of time: %s', ([headers, isAhead]) => {
-  expect(isPrefetch(requestOf(headers as never))).toBe(isAhead);
+  expect(isPrefetch(headers)).toBe(isAhead);
 });
 
 const html = { accept: 'application/json, TEXT/html' };
-test.for<[method: string, headers: object, isPage: boolean]>([
+test.for<[method: string, headers: IncomingHttpHeaders, isPage: boolean]>([
   ['GET', html, true],
   ['HEAD', html, true],
   ['POST', html, false],
@@ -231,11 +203,11 @@ test.for<[method: string, headers: object, isPage: boolean]>([
   ['GET', { accept: '*/*' }, false],
   ['GET', {}, false],
 ])('%s with the headers %j is for a page: %s', ([method, headers, isPage]) => {
-  expect(isPageRequest(requestOf(headers as never, { method }))).toBe(isPage);
+  expect(isPageRequest(method, headers)).toBe(isPage);
 });
 
 const script = { 'x-requested-with': 'XMLHttpRequest', host: 'app.example' };
-test.for<[headers: object, isOwn: boolean]>([
+test.for<[headers: IncomingHttpHeaders, isOwn: boolean]>([
   [{ 'sec-fetch-site': 'same-origin' }, true],
   [{ 'sec-fetch-site': 'same-site' }, false],
   [{ ...script, 'sec-fetch-site': 'cross-site' }, false],
@@ -254,10 +226,10 @@ test.for<[headers: object, isOwn: boolean]>([
   [{ ...script, origin: 'http://undefined', host: 'no host' }, false],
   [{ ...script, origin: 'data:,' }, false],
 ])('a request with the headers %j is of a page of this origin: %s', ([headers, isOwn]) => {
-  expect(isOfOwnPage(requestOf(headers as never))).toBe(isOwn);
+  expect(isSameOrigin(headers, new Visit(requestOf(headers as never)).host)).toBe(isOwn);
 });
 
-test.for<[headers: object, isScript: boolean, isFrame: boolean, isForeign: boolean]>([
+test.for<[headers: IncomingHttpHeaders, isScript: boolean, isFrame: boolean, isForeign: boolean]>([
   [{ 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, true, false, false],
   [{ 'sec-fetch-dest': 'empty' }, true, false, false],
   [{ 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate' }, false, false, false],
@@ -268,8 +240,7 @@ test.for<[headers: object, isScript: boolean, isFrame: boolean, isForeign: boole
   [{ 'sec-fetch-dest': 'embed', 'sec-fetch-site': 'same-site' }, false, true, false],
   [{ 'sec-fetch-dest': 'object', 'sec-fetch-storage-access': 'none' }, false, true, true],
 ])('the headers %j: of a script %s, in a frame %s, of another site %s', ([headers, isScript, isFrame, isForeign]) => {
-  const req = requestOf(headers as never);
-  expect([isOfScript(req), isInFrame(req), isInForeignFrame(req)]).toEqual([isScript, isFrame, isForeign]);
+  expect([isFetch(headers), isInFrame(headers), isInForeignFrame(headers)]).toEqual([isScript, isFrame, isForeign]);
 });
 
 test.for([

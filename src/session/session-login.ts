@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 import { type Grant, isRandomGrantId } from '../grants/grant.js';
-import type { CallbackRequest } from '../login/callback-request.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
+import { callOnce } from './callback-method.js';
 import { type ANONYMOUS, connectionKey, type SessionReference } from './grant-reference.js';
-import { callOnce } from './incoming-request.js';
 import { safeReturnTo } from './return-cookie.js';
 import {
   type Done,
@@ -15,9 +15,24 @@ import {
   sessionOf,
   sessionStoreFailed,
 } from './session.js';
+import type { Visit } from './visit.js';
 
-/** Which grant is handed over, and how the session refers to it. */
-export interface HandedGrant extends SessionReference {
+/** The callback whose grant a session will refer to. */
+export interface SessionLoginRequest {
+  readonly visit: Visit;
+  readonly res: ServerResponse;
+  /** Of the request's grants. */
+  readonly manager: GrantManager;
+  readonly route: { readonly isConnection: boolean };
+  /** Learns how the login ended. */
+  readonly report: {
+    publish(outcome: 'success', details: { readonly grantId: string; readonly scope: readonly string[] }): void;
+    publishError(error: unknown): void;
+  };
+}
+
+/** Which grant a session refers to, and how. */
+export interface SessionGrant extends SessionReference {
   readonly grantId: string;
   /** The scopes that the service has granted. */
   readonly scope: readonly string[] | undefined;
@@ -39,22 +54,22 @@ type State =
   | { readonly is: 'writing'; readonly session: SessionLike | undefined; readonly former: SessionLike };
 
 /**
- * Hands the grant of a login over to the session that will refer to it.
+ * Makes the session of a login refer to its grant.
  *
  * Passport gives a login a new session: it regenerates the old one, adds the user, and saves it. The reference is written in
  * between, so it needs neither a save of its own nor `keepSessionInfo`. For that, three hooks stand in front of the methods
  * that Passport calls: `req.logIn`, then `regenerate` of the old session, then `save` of the new one.
  */
-export class GrantHandoff {
+export class SessionLogin {
   readonly grantId: string;
   /** The source of the request's clients: ended if the login fails later on. */
   source: GrantCredentials | undefined;
-  readonly #request: CallbackRequest;
-  readonly #grant: HandedGrant;
+  readonly #request: SessionLoginRequest;
+  readonly #grant: SessionGrant;
   readonly #connectionKey: string;
   #state: State = { is: 'idle' };
 
-  constructor(request: CallbackRequest, grant: HandedGrant) {
+  constructor(request: SessionLoginRequest, grant: SessionGrant) {
     this.grantId = grant.grantId;
     this.#request = request;
     this.#grant = grant;
@@ -88,10 +103,10 @@ export class GrantHandoff {
    * @param returnTo The page to return to; `undefined` for what the session says.
    */
   hookLogIn(returnTo: string | undefined): void {
-    const req: IncomingMessage & { logIn?: LogIn; login?: LogIn } = this.#request.req;
+    const req: IncomingMessage & { logIn?: LogIn; login?: LogIn } = this.#request.visit.req;
     const { logIn } = req;
     if (!logIn) return;
-    const handoff = this;
+    const login = this;
     const logInWithGrant: LogIn = function logInWithGrant(user, given, callback) {
       const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
       const { session: saves, keepSessionInfo, ...redirects }: LogInOptions = Object(options);
@@ -100,13 +115,13 @@ export class GrantHandoff {
       const page = returnTo ?? session?.returnTo;
       if (writes) {
         polyfillSessionMethods(session, keepSessionInfo === true);
-        handoff.begin(session);
-        if (session) handoff.#hookRegenerate(session);
+        login.begin(session);
+        if (session) login.#hookRegenerate(session);
       }
       const end: Done = (failure) => {
-        const error = failure || (writes ? sentResponseError(handoff.#request.res) : undefined);
-        if (writes && error) handoff.#undo(error);
-        else if (writes) handoff.saved();
+        const error = failure || (writes ? sentResponseError(login.#request.res) : undefined);
+        if (writes && error) login.#undo(error);
+        else if (writes) login.saved();
         // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
         // Nobody reads it before a fixed successRedirect: the next login would lead there.
         const isRead = redirects.successReturnToOrRedirect || (writes && !redirects.successRedirect);
@@ -116,7 +131,7 @@ export class GrantHandoff {
       try {
         return callOnce((once) => logIn.call(this, user, options, once), end);
       } catch (error) {
-        if (writes) handoff.#undo(error);
+        if (writes) login.#undo(error);
         throw error;
       }
     };
@@ -127,7 +142,7 @@ export class GrantHandoff {
   #hookRegenerate(session: SessionLike): void {
     const former = { ...session };
     hook(session, 'regenerate', () => {
-      const next = sessionOf(this.#request.req);
+      const next = sessionOf(this.#request.visit.req);
       if (!next) return;
       this.write(next, true, former);
       // To turn the store's error into ours.
@@ -209,8 +224,8 @@ export class GrantHandoff {
 
   #undo(error: unknown): void {
     if (this.#state.is !== 'writing') return;
-    const { req, res } = this.#request;
-    const session = sessionOf(req);
+    const { visit, res } = this.#request;
+    const session = sessionOf(visit.req);
     // express-session saves what is left at the end of the response. Its store may work again by then, and would log
     // in a user who was told otherwise.
     if (session && session !== this.#state.session) {

@@ -1,0 +1,109 @@
+import { ConfigurationError } from '../errors.js';
+
+/** What strategies of one process may not share. */
+export interface StrategyIdentity {
+  readonly name: string;
+  /** Differs for each `authUrl` and `clientID`. */
+  readonly service: string;
+  readonly authUrl: string;
+  readonly callbackURL: string;
+}
+
+/** Most grants whose service is remembered while two strategies share a name. */
+const MAX_GRANTS = 1_000;
+
+/** How often each value stands under a key. */
+class Tally {
+  readonly #counts = new Map<string, Map<string, number>>();
+
+  change(key: string, value: string, by: 1 | -1): void {
+    const counts = this.#counts.get(key) ?? new Map<string, number>();
+    const count = (counts.get(value) ?? 0) + by;
+    if (count > 0) counts.set(value, count);
+    else counts.delete(value);
+    if (counts.size > 0) this.#counts.set(key, counts);
+    else this.#counts.delete(key);
+  }
+
+  /** Returns true if other values than one stand under the key. */
+  hasOthers(key: string): boolean {
+    return (this.#counts.get(key)?.size ?? 0) > 1;
+  }
+}
+
+/** The services of the open strategies of this process by name, and their authorization servers by callback URL. */
+const services = new Tally();
+const servers = new Tally();
+
+/** Which service issued a grant, by the strategies' name and the grant's id. In the order of the logins. */
+const serviceOfGrant = new Map<string, string>();
+
+/** A strategy among the open ones of this process: finds those that share a name or a callback URL and must not. */
+export class OpenStrategy {
+  readonly #identity: StrategyIdentity;
+  /** As URLs compare; `undefined` for one that depends on the request. */
+  readonly #callback: string | undefined;
+  #hasWarned = false;
+
+  constructor(identity: StrategyIdentity) {
+    this.#identity = identity;
+    const { callbackURL } = identity;
+    this.#callback = /^https?:/i.test(callbackURL) ? new URL(callbackURL).href : undefined;
+    this.#count(1);
+  }
+
+  /** Releases name and callback URL: the strategy is closed. */
+  release(): void {
+    this.#count(-1);
+    const { name } = this.#identity;
+    if (services.hasOthers(name)) return;
+    for (const key of serviceOfGrant.keys()) if (key.startsWith(`${name} `)) serviceOfGrant.delete(key);
+  }
+
+  #count(by: 1 | -1): void {
+    const { name, service, authUrl } = this.#identity;
+    services.change(name, service, by);
+    if (this.#callback !== undefined) servers.change(this.#callback, authUrl, by);
+  }
+
+  /**
+   * Throws if another service sends its codes to this strategy's callback URL: the browser brings a code of the one to the
+   * other, which redeems it at its own server (mix-up).
+   *
+   * @throws ConfigurationError
+   * @see RFC 9700, 4.4
+   */
+  refuseSharedCallback(): void {
+    if (this.#callback === undefined || !servers.hasOthers(this.#callback)) return;
+    throw new ConfigurationError(
+      'callbackURL: another strategy of this process, for another service, has the same callback URL. A code of the one service could be sent to the other. Give each strategy its own callback URL and route.',
+      { option: 'callbackURL', code: 'ERR_SHARED_CALLBACK' },
+    );
+  }
+
+  /**
+   * Warns once if a session holds a reference under this strategy's name to a grant of another service. Each strategy finds
+   * its own grants alone, but a login of one replaces the reference of the other.
+   */
+  warnOfSharedName(grantId: string | undefined): void {
+    const { name, service } = this.#identity;
+    if (this.#hasWarned || grantId === undefined || !services.hasOthers(name)) return;
+    if ((serviceOfGrant.get(`${name} ${grantId}`) ?? service) === service) return;
+    this.#hasWarned = true;
+    process.emitWarning(
+      `Two strategies for different services have the name '${name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`,
+      { code: 'ERR_STRATEGY_NAME' },
+    );
+  }
+
+  /** Remembers a grant that a session refers to from now on, while the name is shared. */
+  remember(grantId: string): void {
+    const { name, service } = this.#identity;
+    if (!services.hasOthers(name)) return;
+    serviceOfGrant.set(`${name} ${grantId}`, service);
+    for (const oldest of serviceOfGrant.keys()) {
+      if (serviceOfGrant.size <= MAX_GRANTS) break;
+      serviceOfGrant.delete(oldest);
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http';
+import { ConfigurationError } from '../errors.js';
+import { isInForeignFrame, isInFrame } from '../session/fetch-metadata.js';
+import { cookieSettingsOf, isForFrames, type SessionLike } from '../session/session.js';
+import type { Visit } from '../session/visit.js';
+
+/** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
+export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: unknown }): void {
+  if (cookieSettingsOf(req).secure !== true) return;
+  const isEncrypted = 'encrypted' in req.socket && req.socket.encrypted === true;
+  // express-session's option `proxy` trusts the header without Express' setting.
+  const mayBeTrusted = /^\s*https\b/i.test(String(req.headers['x-forwarded-proto'] ?? ''));
+  if (isEncrypted || req.secure === true || mayBeTrusted) return;
+  throw dropped(
+    "is secure, and this request came over plain http, so that it is not set. Behind a proxy with https, set Express' trust proxy; without https, set cookie.secure to 'auto'.",
+  );
+}
+
+/**
+ * Throws if the browser will leave the session cookie out of the page that a callback redirects to: it does so for
+ * SameSite=Strict where another site has sent it to the callback. A callback that answers with a page of its own works.
+ *
+ * @throws ConfigurationError
+ */
+export function refuseStrictSession(req: IncomingMessage): void {
+  if (req.headers['sec-fetch-site'] !== 'cross-site') return;
+  const { sameSite } = cookieSettingsOf(req);
+  if (sameSite !== 'strict' && sameSite !== true) return;
+  throw dropped(
+    'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
+  );
+}
+
+/**
+ * Throws if a login in a frame of another site would be lost, or would not stay in there: its session has to be
+ * `Partitioned`. With `SameSite=None` alone, a foreign page that frames the login route could log the user's own tabs in.
+ *
+ * @throws ConfigurationError
+ */
+export function refuseUnpartitionedSession({ req, headers, isSecure }: Visit): void {
+  if (!isInForeignFrame(headers)) return;
+  const { partitioned, secure } = cookieSettingsOf(req);
+  if (partitioned === true && isForFrames(req) && (secure || !isSecure)) return;
+  throw dropped(
+    `is not Partitioned, which a login in a frame of another site needs: browsers block other cookies there, and where they do not, a foreign page could log the user's own tabs in. ${PARTITION}`,
+  );
+}
+
+const PARTITION =
+  "Set cookie.sameSite to 'none', cookie.secure and cookie.partitioned to true (express-session 1.18 or newer), and give the cookie a name that it did not have before.";
+
+/**
+ * Returns the likely cause of a lost cookie, where the request shows it: a cookie that the browser has twice, or a frame.
+ *
+ * @see https://privacycg.github.io/storage-access-headers/
+ */
+export function lostCookieCause({ headers, cookieHeader }: Visit): string | undefined {
+  const { 'sec-fetch-storage-access': access } = headers;
+  const names = cookieHeader.split(';').map((pair) => pair.slice(0, Math.max(pair.indexOf('='), 0)).trim());
+  const twin = names.find((name, index) => /^[\w.%-]{1,64}$/.test(name) && names.indexOf(name) < index);
+  if (twin !== undefined) {
+    return `The browser has two cookies named ${twin}, and sends the older one first: it was set before its attributes changed, such as Partitioned, domain or path. Give the session cookie another name.`;
+  }
+  if (!isInFrame(headers)) return undefined;
+  const isBlocked = access === 'none' || access === 'inactive';
+  const blocked = isBlocked ? 'where this browser blocks third-party cookies' : 'where browsers may block cookies';
+  return `The application is in a frame, ${blocked}. ${PARTITION}`;
+}
+
+/**
+ * Throws if Passport cannot log in with the request's session: it has no `regenerate`, and a `save` that cannot be replaced and
+ * does not call back (iron-session).
+ *
+ * @throws ConfigurationError
+ */
+export function refuseFixedSession(session: SessionLike): void {
+  if (typeof session.regenerate === 'function') return;
+  const isFixed = Object.getOwnPropertyDescriptor(session, 'save')?.configurable === false;
+  if (!isFixed && Object.isExtensible(session)) return;
+  throw new ConfigurationError(
+    'Passport cannot log in with this session: it has no method regenerate, and its save cannot be replaced (iron-session). Use express-session, or cookie-session with the option tokenStore.',
+    { code: 'ERR_SESSION_TYPE' },
+  );
+}
+
+function dropped(reason: string): ConfigurationError {
+  return new ConfigurationError(`The login would be lost: the session cookie ${reason}`, {
+    code: 'ERR_SESSION_COOKIE',
+  });
+}
