@@ -117,6 +117,11 @@ export class TokenEndpoint {
     this.#queue = new RequestQueue(options.timeoutMs);
   }
 
+  /** True while requests wait for a slot. */
+  get isBusy(): boolean {
+    return this.#queue.isFull;
+  }
+
   /** Returns a turn to be waited for. @param isAwaited True if a page waits for the request. */
   turn(isAwaited: boolean): Turn {
     return new Turn(this.#queue, isAwaited);

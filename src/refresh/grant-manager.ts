@@ -69,7 +69,9 @@ export class GrantManager {
       },
     });
     this.access = this.#repository.access;
-    this.#revocations = options.revocation && new Revocations(options.revocation, options.onGrant);
+    const { revocation, endpoint, onGrant } = options;
+    this.#revocations =
+      revocation && new Revocations({ endpoint: revocation, isBusy: () => endpoint.isBusy, onRevoked: onGrant });
     this.#unsaved = new UnsavedGrants(this.#repository, (grantId, event, grant) => {
       onRefresh(grantId, event);
       if (event.outcome === 'discarded') this.#revokeUnlessStored(grantId, grant);

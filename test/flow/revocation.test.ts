@@ -23,7 +23,7 @@ import {
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { type App, logOutLocally } from '../support/world.js';
+import { type App, byUser, logOutLocally } from '../support/world.js';
 
 const HOURS = 3_600;
 const revocationPath = '/oauth/revoke';
@@ -109,6 +109,32 @@ describe('a revocation endpoint', threats(84), () => {
     await fastForward(leave, () => isLoggedOut);
     await until(() => expect(actions()).toEqual(['stored', 'deleted', 'revocation-failed']));
   });
+
+  test(
+    'that hangs gets eight of 10,000 logouts at a time, behind the logins and refreshes of others',
+    threats(102),
+    async () => {
+      const told: unknown[] = [];
+      const warned = (warning: Error) => void told.push(warning.message);
+      process.on('warning', warned);
+      const tokenStore = memoryTokenStore();
+      await loggedIn({ strategy: { revocationPath, tokenStore, grantId: byUser } });
+      world.service.fail('revoke', { hang: true, times: Infinity });
+      const ids = Array.from({ length: 10_100 }, (_, index) => `user-${index}`);
+      await Promise.all(ids.map((id) => world.strategy.importGrant(id, { refreshToken: id })));
+      await world.strategy.deleteGrant(ids);
+      await until(() => expect(revocations()).toHaveLength(8));
+      const failed = () => actions().filter((action) => action === 'revocation-failed').length;
+      expect(failed()).toBe(100);
+      expect((await world.logIn(new Browser(), '2')).status).toBe(302);
+      clock.advance(2 * HOURS);
+      expect((await projects()).status).toBe(200);
+      expect(revocations()).toHaveLength(8);
+      await fastForward(() => world.strategy.close());
+      expect([failed(), told]).toEqual([ids.length, []]);
+      process.off('warning', warned);
+    },
+  );
 
   test('that is overloaded is asked again', async () => {
     await loggedIn({ strategy: { revocationPath } });
