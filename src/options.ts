@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ApiClient } from './api/api-client.js';
-import { type RequestHeaders, strategyHeaders } from './api/request-headers.js';
+import { type RequestHeaders, refuseHeader, strategyHeaders, tokenHeaderName } from './api/request-headers.js';
 import * as check from './checks.js';
 import type { RefreshWindow } from './grants/grant.js';
 import type { GrantRepositoryOptions } from './grants/grant-repository.js';
@@ -16,6 +16,8 @@ import {
   serviceAddress,
 } from './oauth/addresses.js';
 import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
+import { type EnterpriseUrlReader, enterpriseUrlOf } from './oauth/enterprise-url.js';
+import { HostPatterns } from './oauth/host-patterns.js';
 import type { EndsGrant } from './oauth/refusal.js';
 import type { GrantedScopes } from './oauth/scope.js';
 import type { ApplicationGrant, TokenParams } from './oauth/token-endpoint.js';
@@ -56,8 +58,17 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly authUrl: string | undefined;
   /** Base URL of the API. https, or http on a loopback host. */
   readonly baseUrl: string | undefined;
-  /** Base URL of the API for enterprise organizations. `{domain}` is one whole label of its host. Default: all requests go to `baseUrl`. */
-  readonly enterpriseBaseUrl?: string | undefined;
+  /**
+   * Base URL of the API for enterprise organizations. `{domain}` is one whole label of its host. Or a function that returns the
+   * URL for the claims of the access token or for the token response, on one of `enterpriseHosts`; `undefined` for `baseUrl`.
+   * Default: all requests go to `baseUrl`.
+   */
+  readonly enterpriseBaseUrl?: string | ((claims: Claims, tokenResponse: TokenResponseFields) => unknown) | undefined;
+  /**
+   * Hosts that a function `enterpriseBaseUrl` may return: exact names, or `*.` and a domain for all names below it. Required
+   * with such a function.
+   */
+  readonly enterpriseHosts?: readonly string[] | undefined;
   /**
    * Further origins of the service that get the access token from `client.fetch`, such as its MCP server:
    * `['https://{domain}.mcp.example.com']`. `{domain}` as in `enterpriseBaseUrl`. Default: none.
@@ -121,6 +132,8 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly cache?: { readonly max?: number | undefined; readonly ttl?: number | undefined } | false | undefined;
   /** Maximum number of concurrent API requests for each account: the user and organization, over all of their grants. Default: no limit. */
   readonly concurrency?: number | undefined;
+  /** Name of the header that carries the bare access token, such as `X-Shopify-Access-Token`. Default: `Authorization`, with `Bearer`. */
+  readonly accessTokenHeader?: string | undefined;
   /** Headers of each API request. Its `User-Agent` goes to the token and revocation endpoints too. */
   readonly headers?: RequestHeaders | undefined;
   /** Maximum size in bytes of a parsed API response, decoded. `stream` and `fetch` have no limit. Default: 64 MiB. */
@@ -189,6 +202,8 @@ export interface Settings {
   readonly authUrl: string;
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string | undefined;
+  readonly enterpriseUrl: ((claims: Claims, tokenResponse: TokenResponseFields) => string | undefined) | undefined;
+  readonly enterpriseHosts: HostPatterns | undefined;
   readonly origins: readonly string[];
   readonly clientID: string;
   readonly clientSecret: Secrets;
@@ -208,6 +223,7 @@ export interface Settings {
   readonly refresh: RefreshWindow;
   readonly cache: GrantRepositoryOptions['cache'];
   readonly concurrency: number | undefined;
+  readonly accessTokenHeader: string | undefined;
   readonly headers: RequestHeaders | undefined;
   readonly maxResponseBytes: number | undefined;
   readonly authorizationPath: string;
@@ -242,15 +258,19 @@ const cacheLimits = check.group({
 /** The options that {@link Settings} has in other units. */
 interface Given {
   readonly timeout: number;
+  readonly enterpriseBaseUrl: string | EnterpriseUrlReader | undefined;
   readonly refresh: { readonly leeway: number; readonly ahead: number };
   readonly cache: { readonly max: number; readonly ttl: number } | undefined;
 }
 
 /** How each option is read, and its default. An option that is not in this table is refused. */
-const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache' | 'tenant'> & Given> = {
+const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl' | 'tenant' | keyof Given> & Given> = {
   authUrl: check.requiredOption(serviceAddress),
   baseUrl: check.requiredOption(serviceAddress),
-  enterpriseBaseUrl: check.withDefault(undefined, enterpriseAddress),
+  enterpriseBaseUrl: check.withDefault(undefined, (option, value) =>
+    typeof value === 'function' ? check.fn<EnterpriseUrlReader>(option, value) : enterpriseAddress(option, value),
+  ),
+  enterpriseHosts: check.withDefault(undefined, HostPatterns.read),
   origins: check.withDefault([], furtherOrigins),
   clientID: check.requiredOption(check.text),
   clientSecret: check.requiredOption((option, value) => {
@@ -283,6 +303,7 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache' | 
     fallback: cacheLimits.fallback,
   },
   concurrency: check.withDefault(undefined, check.integer(1, 1_000_000, 'requests')),
+  accessTokenHeader: check.withDefault(undefined, tokenHeaderName),
   headers: check.withDefault(undefined, strategyHeaders),
   maxResponseBytes: check.withDefault(undefined, check.integer(1, 2 ** 32, 'bytes')),
   authorizationPath: check.withDefault('/oauth/authorize', authorizationAddress),
@@ -316,13 +337,31 @@ const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'refresh' | 'cache' | 
 
 /** Checks the options and fills in the defaults. @throws ConfigurationError that names the option */
 export function resolveOptions(options: unknown): Settings {
-  const { timeout, refresh, cache, ...others } = check.readOptions('new Strategy(options)', options, READERS);
-  refuseToLeaveEmulator(Object(options), others);
+  const {
+    timeout,
+    refresh,
+    cache,
+    enterpriseBaseUrl: enterprise,
+    ...others
+  } = check.readOptions('new Strategy(options)', options, READERS);
+  const { enterpriseHosts: hosts, accessTokenHeader, headers } = others;
+  const isRead = typeof enterprise === 'function';
+  if (isRead !== (hosts !== undefined))
+    throw check.optionError(
+      'enterpriseHosts',
+      'expected together with a function enterpriseBaseUrl, and not without one',
+    );
+  refuseHeader(headers, accessTokenHeader);
+  const enterpriseBaseUrl = isRead ? undefined : enterprise;
+  refuseToLeaveEmulator(Object(options), { ...others, enterpriseBaseUrl });
   const { [TENANT]: tenant }: { readonly [TENANT]?: TenantSettings } = Object(options);
   return Object.freeze({
     ...others,
     name: tenant === undefined ? others.name : nameOfTenant(others.name, tenant.tenant),
     tenant,
+    enterpriseBaseUrl,
+    enterpriseUrl:
+      isRead && hosts ? (claims, response) => enterpriseUrlOf(claims, response, enterprise, hosts) : undefined,
     timeoutMs: timeout,
     refresh: { leewayMs: refresh.leeway * 1000, aheadMs: refresh.ahead * 1000 },
     cache: cache && { max: cache.max, ttlMs: cache.ttl * 1000 },
@@ -339,13 +378,15 @@ const EMULATOR = Symbol.for('passport-oauth-app.emulator');
  */
 function refuseToLeaveEmulator(
   options: object,
-  settings: Pick<Settings, (typeof ADDRESSES)[number] | 'origins'>,
+  settings: Pick<Settings, (typeof ADDRESSES)[number] | 'origins' | 'enterpriseHosts'>,
 ): void {
   const own: unknown = Reflect.get(options, EMULATOR);
   if (typeof own !== 'string' || !URL.canParse(own)) return;
   const { hostname } = new URL(own);
   const given = ADDRESSES.map((option) => [option, settings[option] ?? ''] as const);
-  for (const [option, address] of [...given, ...settings.origins.map((origin) => ['origins', origin] as const)]) {
+  const origins = settings.origins.map((origin) => ['origins', origin] as const);
+  const hosts = settings.enterpriseHosts?.samples.map((sample) => ['enterpriseHosts', sample] as const) ?? [];
+  for (const [option, address] of [...given, ...origins, ...hosts]) {
     const url = /^https?:/.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
     if (!url || check.LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
     throw check.optionError(

@@ -9,7 +9,7 @@ import { userAgentOf } from './api/request-headers.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
-import { HttpClient } from './http/http-client.js';
+import { guardedLookup, HttpClient } from './http/http-client.js';
 import type { SharedPermits, SharedPermitsOptions } from './limits/shared-permits.js';
 import type { LoginContext } from './login/authenticate.js';
 import {
@@ -82,8 +82,13 @@ export class Runtime implements LoginContext {
     // Keeps strategies of one name for two services apart: in the token store, in cookies, in a session.
     // That of a tenant may change both: its name is enough.
     const service = settings.tenant === undefined ? shortHash(authUrl, clientID) : '';
+    const { dispatcher, enterpriseHosts: hosts } = settings;
+    const lookup = hosts && guardedLookup((hostname, address) => hosts.refusesAddress(hostname, address));
     // Whatever fills the connections to the API, logins and refreshes have their own.
-    const [http, authorizationHttp] = settings.tenant?.http ?? [new HttpClient(settings), new HttpClient(settings)];
+    const [http, authorizationHttp] = settings.tenant?.http ?? [
+      new HttpClient({ dispatcher, lookup }),
+      new HttpClient({ dispatcher }),
+    ];
     this.#http = settings.tenant === undefined ? [http, authorizationHttp] : [];
     this.settings = settings;
     this.verify = verify;

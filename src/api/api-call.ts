@@ -10,6 +10,7 @@ import { type Attempt, afterAttempt, type CallState, decide, isReplayable, START
 import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
 import type { Permit } from './concurrency-limiter.js';
+import { hasHeader } from './request-headers.js';
 import { addressOf } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
 import { NoSlot } from './slots.js';
@@ -34,6 +35,9 @@ export class ApiCall<A extends ResponseHead> {
 
   constructor(source: CredentialSource, context: ApiContext, request: CallRequest, mode: ResponseMode<A>) {
     const { timeoutMs, signal } = request;
+    const { name } = context.tokenHeader;
+    if (name !== 'authorization' && hasHeader(request.headers, name))
+      throw new TypeError(`headers: ${name} is set by the client; leave it out`);
     this.#source = source;
     this.#context = context;
     this.#request = request;
@@ -134,14 +138,15 @@ export class ApiCall<A extends ResponseHead> {
 
   /** Returns the next attempt, not sent yet. @throws TypeError for a URL of another origin */
   #attempt(credential: Credential, { redirectedTo }: CallState, permit?: Permit): Attempt<A> {
-    const { bases, timeoutMs, maxResponseBytes } = this.#context;
+    const { bases, timeoutMs, maxResponseBytes, tokenHeader } = this.#context;
     const { method, headers, body, signal, silenceMs } = this.#request;
     const { isBuffered } = this.#mode;
-    const { base, origin, path: asked } = addressOf(bases, this.#request, credential.organizationDomain);
+    const { base, origin, path: asked } = addressOf(bases, this.#request, credential);
     const path = redirectedTo ?? asked;
     let authorized = authorizedHeaders.get(credential);
     if (authorized?.given !== headers) {
-      authorized = { given: headers, headers: ['authorization', `Bearer ${credential.accessToken}`, ...headers] };
+      const authorization = [tokenHeader.name, tokenHeader.prefix + credential.accessToken];
+      authorized = { given: headers, headers: [...authorization, ...headers] };
       authorizedHeaders.set(credential, authorized);
     }
     const request: HttpStreamRequest = {

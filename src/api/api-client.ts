@@ -1,7 +1,7 @@
 import { NotAuthorizedError, ofStrategy } from '../errors.js';
 import { publicName } from '../strategy-name.js';
 import { ApiCall, type Finish } from './api-call.js';
-import type { ApiBase, ApiContext, Credential, CredentialSource } from './api-context.js';
+import type { ApiBase, ApiContext, ApiOrganization, Credential, CredentialSource } from './api-context.js';
 import { type ApiFetch, fetchFrom } from './api-fetch.js';
 import type { SchemaOutput, StandardSchema } from './call-options.js';
 import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
@@ -46,8 +46,8 @@ export class ApiClient {
   #fetch: ApiFetch | undefined;
   /** The access token of the last renewal that a caller of {@link accessToken} asked for. */
   #lastRenewed: string | undefined;
-  /** The base addresses that it has told. Outside a request the first may be told before the organization is known. */
-  #told: Set<ApiBase> | undefined;
+  /** The base addresses that callers have seen. Outside a request the first may be read before the organization is known. */
+  #exposed: Set<ApiBase> | undefined;
 
   /**
    * The WHATWG `fetch` of this grant, for ky, openapi-fetch, graphql-request and generated SDKs. It is bound: hand it on
@@ -64,7 +64,7 @@ export class ApiClient {
     // Bound when it is first read: most clients never need it.
     Object.defineProperty(ApiClient.prototype, 'fetch', {
       get(this: ApiClient): ApiFetch {
-        this.#fetch ??= (input, init) => fetchFrom(this.#source, this.#context, input, init, this.#told);
+        this.#fetch ??= (input, init) => fetchFrom(this.#source, this.#context, input, init, this.#exposed);
         return this.#fetch;
       },
     });
@@ -103,7 +103,7 @@ export class ApiClient {
    * Outside a request the organization is known after the first call: `credentials()` returns the address at any time.
    */
   get baseUrl(): string {
-    return this.#tell(this.#source.organizationDomain);
+    return this.#expose(this.#source);
   }
 
   /**
@@ -242,8 +242,9 @@ export class ApiClient {
     organizationDomain: string | undefined;
     scope: readonly string[];
   }> {
-    const { accessToken, organizationDomain, scope = [] } = await this.#credential();
-    return { accessToken, baseUrl: this.#tell(organizationDomain), organizationDomain, scope };
+    const credential = await this.#credential();
+    const { accessToken, organizationDomain, scope = [] } = credential;
+    return { accessToken, baseUrl: this.#expose(credential), organizationDomain, scope };
   }
 
   /** Returns what may be logged of it. */
@@ -258,10 +259,10 @@ export class ApiClient {
   }
 
   /** Returns the base address of an organization. */
-  #tell(organizationDomain: string | undefined): string {
-    const base = this.#context.bases.of(organizationDomain);
-    this.#told ??= new Set();
-    this.#told.add(base);
+  #expose(organization: ApiOrganization): string {
+    const base = this.#context.bases.of(organization);
+    this.#exposed ??= new Set();
+    this.#exposed.add(base);
     return base.url;
   }
 

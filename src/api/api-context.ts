@@ -2,6 +2,8 @@ import { isDnsLabel } from '../checks.js';
 import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
+import { asEnterpriseUrl } from '../oauth/enterprise-url.js';
+import type { HostPatterns } from '../oauth/host-patterns.js';
 import { pause } from '../waiting.js';
 import type { PermitSharing } from './account-share.js';
 import { ConcurrencyLimiter } from './concurrency-limiter.js';
@@ -13,6 +15,8 @@ export interface Credential {
   readonly accessToken: string;
   /** The enterprise organization that the token names: one lower-case DNS label; `undefined` for none. */
   readonly organizationDomain: string | undefined;
+  /** Base address of the organization's API, if a token response has named it. */
+  readonly enterpriseUrl?: string | undefined;
   /** The user that the token names, if it names one. */
   readonly subject?: string | undefined;
   /** The scopes that the service has granted; `undefined` if they are not known. */
@@ -29,6 +33,8 @@ export interface CredentialSource {
   readonly isRefused?: boolean;
   /** Of the credential last seen; no I/O. */
   readonly organizationDomain: string | undefined;
+  /** Of the credential last seen; no I/O. */
+  readonly enterpriseUrl?: string | undefined;
   /** Of the credential last seen; no I/O. Empty if its scopes are not known, `undefined` before the first. */
   readonly scope?: readonly string[] | undefined;
   /**
@@ -66,7 +72,10 @@ export interface ApiBase {
 /** Maximum number of organizations whose address is cached. */
 const MAX_CACHED = 1_000;
 
-/** The API base addresses of a service: a common one, and one for each enterprise organization if there is a template. */
+/** The organization whose API a request goes to: its domain, or the address that a token response has named. */
+export type ApiOrganization = Pick<Credential, 'organizationDomain' | 'enterpriseUrl'>;
+
+/** The API base addresses of a service: a common one, and one for each enterprise organization. */
 export class BaseUrls {
   /** Below the base address, without a trailing slash. */
   readonly apiPath: string;
@@ -74,34 +83,47 @@ export class BaseUrls {
   readonly #template: string | undefined;
   readonly #enterprise = new Map<string, ApiBase>();
   readonly #origins: readonly string[];
+  readonly #hosts: HostPatterns | undefined;
 
   /**
    * @param baseUrl Base address of the API
    * @param template Base address of an enterprise organization, with `{domain}` as one whole label of its host
    * @param origins Further origins that may get the token, with or without `{domain}`
+   * @param hosts Those of addresses that token responses name
    * @throws ConfigurationError if `baseUrl` is not a URL
    */
-  constructor(baseUrl: string, template?: string | undefined, apiPath = '/api/v2', origins: readonly string[] = []) {
+  constructor(
+    baseUrl: string,
+    template?: string | undefined,
+    apiPath = '/api/v2',
+    origins: readonly string[] = [],
+    hosts?: HostPatterns | undefined,
+  ) {
     if (!URL.canParse(baseUrl)) throw new ConfigurationError('baseUrl: expected a URL', { option: 'baseUrl' });
     this.apiPath = apiPath;
     this.#base = this.#parse(baseUrl);
     this.#template = template;
     this.#origins = origins;
+    this.#hosts = hosts;
   }
 
   /**
-   * Returns the address for an organization: the common one without an organization or without a template.
+   * Returns the address for an organization: the common one without an organization, or if nothing says where its API is.
    *
-   * @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label
+   * @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label, and the address that of
+   *   an allowed host
    */
-  of(domain: string | undefined): ApiBase {
-    if (domain === undefined || this.#template === undefined) return this.#base;
-    const cached = this.#enterprise.get(domain);
+  of({ organizationDomain, enterpriseUrl }: ApiOrganization): ApiBase {
+    const domain = this.#template === undefined ? undefined : organizationDomain;
+    const key = enterpriseUrl ?? domain;
+    if (key === undefined) return this.#base;
+    const cached = this.#enterprise.get(key);
     if (cached !== undefined) return cached;
-    const address = addressOf(this.#template, domain);
-    const base = this.#parse(address);
+    // Both come from a record, which may have been edited by hand.
+    const isUrl = enterpriseUrl !== undefined;
+    const base = this.#parse(isUrl ? asEnterpriseUrl(key, this.#hosts) : addressOf(this.#template ?? '', key));
     if (this.#enterprise.size >= MAX_CACHED) this.#enterprise.clear();
-    this.#enterprise.set(domain, base);
+    this.#enterprise.set(key, base);
     return base;
   }
 
@@ -111,7 +133,7 @@ export class BaseUrls {
    *
    * @throws TokenResponseError like {@link of}
    */
-  mayReceiveToken(origin: string, domain: string | undefined): boolean {
+  mayReceiveToken(origin: string, { organizationDomain: domain }: ApiOrganization): boolean {
     return this.#origins.some((template) => {
       if (!template.includes('{domain}')) return template === origin;
       return domain !== undefined && addressOf(template, domain) === origin;
@@ -141,6 +163,10 @@ export interface ApiContextOptions {
   readonly enterpriseBaseUrl?: string | undefined;
   /** Path of the API below its base address. Default: `/api/v2`. */
   readonly apiPath?: string | undefined;
+  /** Hosts of the API addresses that token responses name. Default: none. */
+  readonly enterpriseHosts?: HostPatterns | undefined;
+  /** Name of the header that carries the bare access token. Default: `Authorization`, with the scheme `Bearer`. */
+  readonly accessTokenHeader?: string | undefined;
   /** Further origins that may get the token, already checked, with or without `{domain}`. Default: none. */
   readonly origins?: readonly string[] | undefined;
   /** Milliseconds for one HTTP request. */
@@ -170,6 +196,8 @@ export interface ApiContext {
   readonly timeoutMs: number;
   readonly limiter: ConcurrencyLimiter;
   readonly headers: DefaultHeaders;
+  /** In lower case, with what stands before the token. */
+  readonly tokenHeader: { readonly name: string; readonly prefix: string };
   readonly strategyName: string;
   readonly maxResponseBytes: number;
   /** Of whole calls and of queues. */
@@ -181,16 +209,26 @@ export interface ApiContext {
 
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 
+/** RFC 6750, 2.1. */
+const BEARER = { name: 'authorization', prefix: 'Bearer ' };
+
 /** Creates the context of a strategy's API clients: its limits hold for all of them together. */
 export function createApiContext(options: ApiContextOptions): ApiContext {
-  const { http, timeoutMs, concurrency, strategyName } = options;
+  const { http, timeoutMs, concurrency, strategyName, accessTokenHeader: tokenHeader } = options;
   const deadlines = new Deadlines();
   return Object.freeze({
     http,
-    bases: new BaseUrls(options.baseUrl, options.enterpriseBaseUrl, options.apiPath, options.origins),
+    bases: new BaseUrls(
+      options.baseUrl,
+      options.enterpriseBaseUrl,
+      options.apiPath,
+      options.origins,
+      options.enterpriseHosts,
+    ),
     timeoutMs,
     limiter: new ConcurrencyLimiter({ max: concurrency, deadlines, patienceMs: timeoutMs, sharing: options.sharing }),
     headers: defaultHeaders(options.headers),
+    tokenHeader: tokenHeader === undefined ? BEARER : { name: tokenHeader, prefix: '' },
     strategyName,
     maxResponseBytes: options.maxResponseBytes ?? DEFAULT_MAX_BYTES,
     deadlines,

@@ -1,4 +1,4 @@
-import { OAuthAppError, ServiceUnavailableError } from '../errors.js';
+import { OAuthAppError, ServiceUnavailableError, TokenResponseError } from '../errors.js';
 import type { HttpHeaders } from '../http/message.js';
 import type { TransportError, TransportFault } from '../http/transport-error.js';
 import { grantedScope } from '../oauth/scope.js';
@@ -183,7 +183,9 @@ export function callError(
   method: string,
   path: string,
   sent: boolean,
-): ServiceUnavailableError | ApiError {
+): ServiceUnavailableError | ApiError | TokenResponseError {
+  if (fault.kind === 'address')
+    return new TokenResponseError(`${method} ${shown(path)}: ${fault.message}.`, { code: 'ERR_ORGANIZATION_DOMAIN' });
   if (fault.kind === 'too-large' || fault.kind === 'encoding' || fault.kind === 'protocol') {
     return unusableResponse(`${fault.message}.`, { data: undefined, headers: {}, method, path, cause: fault });
   }

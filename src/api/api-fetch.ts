@@ -61,7 +61,7 @@ const MAX_READ_AHEAD_MS = 100;
  * Makes a request as the WHATWG `fetch` does, with the access token of the grant, and returns the response whatever its
  * status, once no other try follows.
  *
- * @param told Base addresses that the client has told: what lies below one of them lies below the one in use
+ * @param exposed Base addresses that the client has exposed: what lies below one of them lies below the one in use
  * @throws TypeError for a URL of another origin than the API's and those of `origins`, for `Authorization` and `Host`, for a wrong `timeout`, and
  *   for a redirect if `redirect` is `error`
  * @throws like any other call if there is no response
@@ -72,14 +72,14 @@ export async function fetchFrom(
   context: ApiContext,
   input: string | URL | Request,
   init: FetchInit = {},
-  told: ReadonlySet<ApiBase> = new Set(),
+  exposed: ReadonlySet<ApiBase> = new Set(),
 ): Promise<Response> {
   const { timeout } = init;
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout >= 0)) {
     throw new TypeError('timeout: expected milliseconds of silence, 0 for no limit');
   }
   const silenceMs = timeout === 0 ? Infinity : timeout;
-  const request = { ...(await fetchRequest(context, input, init, told)), silenceMs };
+  const request = { ...(await fetchRequest(context, input, init, exposed)), silenceMs };
   const redirect = init.redirect ?? (input instanceof Request ? input.redirect : 'follow');
   const { status, response } = await new ApiCall(
     source,
@@ -98,10 +98,13 @@ async function fetchRequest(
   context: ApiContext,
   input: string | URL | Request,
   init: FetchInit,
-  told: ReadonlySet<ApiBase>,
+  exposed: ReadonlySet<ApiBase>,
 ): Promise<CallRequest> {
   const isRequest = typeof input === 'object' && !(input instanceof URL);
-  const target: RequestTarget = { ...targetBelow(told, targetOf(isRequest ? input.url : input)), isWholeOrigin: true };
+  const target: RequestTarget = {
+    ...targetBelow(exposed, targetOf(isRequest ? input.url : input)),
+    isWholeOrigin: true,
+  };
   const given = isRequest ? input : undefined;
   const { method = given?.method ?? 'GET', signal = given?.signal } = init;
   const body = init.body ?? (given?.body ? await bodyOf(given, signal ?? undefined) : undefined);
@@ -147,11 +150,11 @@ async function bodyOf(request: Request, signal: AbortSignal | undefined): Promis
   return readableOf(reader, [...chunks.map((value) => Promise.resolve({ done: false, value })), pending]);
 }
 
-/** Returns the target of a URL below a base address that the client has told: below the base address that is in use. */
-function targetBelow(told: ReadonlySet<ApiBase>, target: RequestTarget): RequestTarget {
+/** Returns the target of a URL below a base address that the client has exposed: below the base address that is in use. */
+function targetBelow(exposed: ReadonlySet<ApiBase>, target: RequestTarget): RequestTarget {
   const { origin, path, query } = target;
-  for (const { origin: toldOrigin, prefix } of told) {
-    if (origin === toldOrigin && path.startsWith(`${prefix}/`)) return { path: path.slice(prefix.length), query };
+  for (const { origin: exposedOrigin, prefix } of exposed) {
+    if (origin === exposedOrigin && path.startsWith(`${prefix}/`)) return { path: path.slice(prefix.length), query };
   }
   return target;
 }

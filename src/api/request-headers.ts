@@ -1,3 +1,4 @@
+import { optionError } from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 import { ACCEPTED_ENCODINGS } from '../http/decoding.js';
 import { USER_AGENT } from '../http/message.js';
@@ -23,6 +24,20 @@ const RESERVED: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
+
+/** Set by this package as well, and by callers: none of them can carry the token. */
+const COMMON: ReadonlySet<string> = new Set(['accept', 'accept-encoding', 'content-type', 'cookie', 'user-agent']);
+
+/** A field name (RFC 9110, 5.6.2). */
+const NAME = /^[!#$%&'*+.^_`|~\w-]{1,256}$/;
+
+/** Reads the name of the header that carries the access token, and returns it in lower case. @throws ConfigurationError */
+export function tokenHeaderName(option: string, value: unknown): string {
+  const name = typeof value === 'string' && NAME.test(value) ? value.toLowerCase() : '';
+  const isFree = name === 'authorization' || !(RESERVED.has(name) || COMMON.has(name));
+  if (name !== '' && isFree) return name;
+  throw optionError(option, 'expected the name of a header for the token alone, such as X-Shopify-Access-Token');
+}
 
 /** Headers that are sent unless the caller sets them; names and values in turn. */
 export interface DefaultHeaders {
@@ -101,6 +116,17 @@ export function strategyHeaders(option: string, value: unknown): RequestHeaders 
   }
 }
 
+/** Checks that the header of the access token is none of the option `headers`. @throws ConfigurationError */
+export function refuseHeader(headers: RequestHeaders | undefined, name: string | undefined): void {
+  if (name !== undefined && hasHeader(requestHeaders(headers, undefined, []), name))
+    throw optionError('headers', `expected no header ${name}: the option accessTokenHeader sets it`);
+}
+
+/** Returns true if a list of names and values has the header. @param name In lower case */
+export function hasHeader(headers: readonly string[], name: string): boolean {
+  return headers.some((text, index) => index % 2 === 0 && text === name);
+}
+
 function pairsOf(headers: RequestHeaders): (readonly [string, unknown])[] {
   if (typeof headers !== 'object' || headers === null) throw new TypeError('headers: expected an object');
   if (!(Symbol.iterator in headers)) return Object.entries(headers);
@@ -110,7 +136,7 @@ function pairsOf(headers: RequestHeaders): (readonly [string, unknown])[] {
 }
 
 function checked(name: unknown, value: unknown, body: RequestBody | undefined): string[] {
-  if (typeof name !== 'string' || !/^[!#$%&'*+.^_`|~\w-]{1,256}$/.test(name)) {
+  if (typeof name !== 'string' || !NAME.test(name)) {
     throw new TypeError('headers: a name is not valid (RFC 9110, 5.6.2)');
   }
   const lowerCase = name.toLowerCase();

@@ -1,5 +1,5 @@
 import { type HttpHeaders, headerValue } from '../http/message.js';
-import type { ApiBase, BaseUrls } from './api-context.js';
+import type { ApiBase, ApiOrganization, BaseUrls } from './api-context.js';
 
 /** Value of a query parameter. A date is sent in ISO 8601, `undefined` is left out. */
 export type QueryValue = string | number | bigint | boolean | Date | undefined;
@@ -146,17 +146,17 @@ export function targetOf(input: string | URL): RequestTarget {
 /**
  * Returns the origin of a request, and its path with the query.
  *
- * @param organizationDomain That of the credential that the request will have
+ * @param organization That of the credential that the request will have
  * @throws TypeError for a URL of an origin that may not get the token
  */
 export function addressOf(
   bases: BaseUrls,
   { path, query, origin, isWholeOrigin }: RequestTarget,
-  organizationDomain: string | undefined,
+  organization: ApiOrganization,
 ): { readonly base: ApiBase; readonly origin: string; readonly path: string } {
-  const base = bases.of(organizationDomain);
+  const base = bases.of(organization);
   if (origin !== undefined) {
-    if (origin === base.origin || bases.mayReceiveToken(origin, organizationDomain))
+    if (origin === base.origin || bases.mayReceiveToken(origin, organization))
       return { base, origin, path: `${path}${query}` };
     throw new TypeError(
       `url: it is not on the origin of the API, ${base.origin}, nor on one of the option \`origins\`. A link to another host goes to the global fetch(url), without the token.`,

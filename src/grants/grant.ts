@@ -27,6 +27,8 @@ export interface Grant extends GrantFacts {
   readonly accessToken: string;
   /** `undefined` if the service issued none: the grant ends with its access token. */
   readonly refreshToken: string | undefined;
+  /** Base address of the organization's API, if the application reads it from token responses. */
+  readonly enterpriseUrl?: string | undefined;
   /**
    * The refresh token before `refreshToken`, if the token response that brought `refreshToken` was otherwise unusable.
    * Sent to the service if it refuses `refreshToken`.
@@ -93,6 +95,7 @@ export function newGrant(tokens: TokenSet, now: number, obtainedBy?: string): Gr
     expiresAt: now + tokens.lifetimeMs,
     lifetimeMs: tokens.lifetimeMs,
     organizationDomain: tokens.organizationDomain,
+    enterpriseUrl: tokens.enterpriseUrl,
     subject: tokens.subject,
     scope: tokens.scope,
     createdAt: now,
@@ -131,6 +134,7 @@ export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number, obta
     expiresAt: now + tokens.lifetimeMs,
     lifetimeMs: tokens.lifetimeMs,
     organizationDomain: tokens.organizationDomain,
+    enterpriseUrl: tokens.enterpriseUrl,
     subject: tokens.subject ?? grant.subject,
     scope: tokens.scope ?? grant.scope,
     createdAt: grant.createdAt,
@@ -380,7 +384,7 @@ type Content = Partial<Omit<Grant, 'version'>> & { readonly id?: unknown; readon
 
 const TEXTS = [
   ...(['lineage', 'accessToken', 'refreshToken', 'previousRefreshToken', 'subject'] as const),
-  ...(['obtainedBy', 'issuedBy'] as const),
+  ...(['enterpriseUrl', 'obtainedBy', 'issuedBy'] as const),
 ];
 const NUMBERS = [
   ...(['generation', 'expiresAt', 'lifetimeMs', 'retryAt'] as const),
@@ -417,6 +421,7 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
       expiresAt,
       lifetimeMs,
       organizationDomain,
+      enterpriseUrl: content.enterpriseUrl,
       subject,
       scope,
       createdAt,

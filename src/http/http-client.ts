@@ -4,7 +4,7 @@ import type { Agent, Dispatcher } from 'undici';
 import { Deadlines } from './deadlines.js';
 import { BufferedExchange, type ExchangeKind } from './exchange.js';
 import type { HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
-import { TransportError } from './transport-error.js';
+import { PRIVATE_ADDRESS, TransportError } from './transport-error.js';
 
 /** Options of an {@link HttpClient}. */
 export interface HttpClientOptions {
@@ -104,6 +104,17 @@ async function createPool(lookup: typeof lookupHost): Promise<Agent> {
     headersTimeout: 0,
     bodyTimeout: 0,
   });
+}
+
+/** Returns a lookup that fails for a host with an address that must not be connected to: names may be rebound after a check. */
+export function guardedLookup(refuses: (hostname: string, address: string) => boolean): typeof lookupHost {
+  return (hostname, options, callback) =>
+    lookupHost(hostname, options, (fault, found, family) => {
+      const addresses = typeof found === 'string' ? [found] : (found ?? []).map(({ address }) => address);
+      const isRefused = !fault && addresses.some((address) => refuses(hostname, address));
+      const refusal = new Error(`${hostname} resolves to a private address`);
+      callback(isRefused ? Object.assign(refusal, { code: PRIVATE_ADDRESS }) : fault, found, family);
+    });
 }
 
 const LOOPBACK: readonly LookupAddress[] = [

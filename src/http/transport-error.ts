@@ -4,6 +4,7 @@ import { safeCause } from '../redaction.js';
  * Reasons for which a request has no usable response.
  *
  * - `connect`: no connection (refused, DNS, TLS, connect time-out); nothing was sent.
+ * - `address`: the host must not be connected to at its address; nothing was sent.
  * - `pool`: the time limit was reached while all connections to the host were in use; nothing was sent.
  * - `timeout`: the time limit of the request was reached.
  * - `reset`: the connection broke, or the response was cut short.
@@ -17,6 +18,7 @@ import { safeCause } from '../redaction.js';
  */
 export type TransportFault =
   | 'connect'
+  | 'address'
   | 'pool'
   | 'timeout'
   | 'reset'
@@ -30,6 +32,7 @@ export type TransportFault =
 
 const MESSAGES: Readonly<Record<TransportFault, string>> = {
   connect: 'could not connect to HOST',
+  address: 'HOST resolves to a private address, which only a host that is listed exactly may have',
   pool: 'timed out waiting for a connection to HOST: all are in use. Read the bodies of `fetch` and `stream` to their end, or cancel them',
   timeout: 'no complete response from HOST in time',
   reset: 'the connection to HOST broke',
@@ -61,8 +64,12 @@ export class TransportError extends Error {
   }
 }
 
+/** Code of a look-up whose result must not be connected to. */
+export const PRIVATE_ADDRESS = 'ERR_PRIVATE_ADDRESS';
+
 /** Codes of undici's errors that say more than whether the request was sent. */
 const KINDS: Readonly<Record<string, TransportFault>> = {
+  [PRIVATE_ADDRESS]: 'address',
   UND_ERR_CONNECT_TIMEOUT: 'connect',
   UND_ERR_HEADERS_TIMEOUT: 'timeout',
   UND_ERR_BODY_TIMEOUT: 'timeout',

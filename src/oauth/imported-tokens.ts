@@ -6,7 +6,7 @@ import {
   readClaims,
   subjectOf,
 } from './claims.js';
-import { type TokenSet, VISIBLE_ASCII, wholeLifetime } from './token-response.js';
+import { type TokenResponseContext, type TokenSet, VISIBLE_ASCII, wholeLifetime } from './token-response.js';
 
 /** Tokens that an application obtained elsewhere: with another library, or from an installation event. */
 export interface ImportedTokens {
@@ -24,6 +24,7 @@ export interface ImportedTokens {
 /** The options of a strategy that decide over imported tokens. */
 interface ImportSettings {
   readonly organizationDomain: OrganizationDomainReader;
+  readonly enterpriseUrl?: TokenResponseContext['enterpriseUrl'];
   readonly accessTokenLifetime?: number | undefined;
 }
 
@@ -62,7 +63,7 @@ function visibleText(option: string, value: unknown): string {
 export function readImportedTokens(
   tokens: unknown,
   now: number,
-  { organizationDomain, accessTokenLifetime }: ImportSettings,
+  { organizationDomain, enterpriseUrl, accessTokenLifetime }: ImportSettings,
 ): TokenSet {
   const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), READERS);
   if (given.accessToken === undefined && given.refreshToken === undefined)
@@ -85,6 +86,7 @@ export function readImportedTokens(
     claims,
     subject: subjectOf(claims),
     organizationDomain: organizationDomainOf(claims, organizationDomain),
+    enterpriseUrl: enterpriseUrl?.(claims, {}),
     params: {},
   };
 }

@@ -12,7 +12,14 @@ import { Pauses } from './pauses.js';
 import { type EndsGrant, matchingCondition, type Refusal, shownBody, UNRECOGNIZED } from './refusal.js';
 import { RequestQueue, Turn } from './request-queue.js';
 import { type GrantedScopes, grantedScope } from './scope.js';
-import { noteRetryAfter, readTokenResponse, refusalOf, type TokenSet, withRetryAfterOf } from './token-response.js';
+import {
+  noteRetryAfter,
+  readTokenResponse,
+  refusalOf,
+  type TokenResponseContext,
+  type TokenSet,
+  withRetryAfterOf,
+} from './token-response.js';
 
 /** How a token request is sent. */
 export interface TokenRequestOptions {
@@ -30,6 +37,7 @@ export interface TokenEndpointOptions extends ClientRequestOptions {
   /** A path below `authUrl`, or a whole URL. */
   readonly tokenPath: string;
   readonly organizationDomain: OrganizationDomainReader;
+  readonly enterpriseUrl?: TokenResponseContext['enterpriseUrl'];
   /** Default: an `invalid_grant` ends a grant, and another refusal that repeats is reported. */
   readonly endsGrant?: EndsGrant | undefined;
   readonly tokenParams?: TokenParams | undefined;
@@ -213,7 +221,7 @@ export class TokenEndpoint {
     secrets: readonly string[],
     { mayRepeat, turn }: TokenRequestOptions = {},
   ): Promise<TokenSet> {
-    const { organizationDomain, clock, tokenParams, grantedScopes, accessTokenLifetime } = this.#options;
+    const { organizationDomain, enterpriseUrl, clock, tokenParams, grantedScopes, accessTokenLifetime } = this.#options;
     const params = readTokenParams(tokenParams, grantType);
     const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });
     let response: HttpResponse | undefined;
@@ -223,6 +231,7 @@ export class TokenEndpoint {
         : this.#sendOrRepeat(request, mayRepeat));
       const tokens = readTokenResponse(response, {
         organizationDomain,
+        enterpriseUrl,
         grantedScopes,
         accessTokenLifetime,
         isRenewable: grantType !== 'authorization_code',

@@ -8,6 +8,7 @@ import {
   parseJsonObject,
   readClaims,
   subjectOf,
+  type TokenResponseFields,
 } from './claims.js';
 import { identifierOf, type Refusal, readRefusal } from './refusal.js';
 import { type GrantedScopes, grantedScope } from './scope.js';
@@ -28,6 +29,8 @@ export interface TokenSet {
   readonly claims: Claims;
   readonly subject: string | undefined;
   readonly organizationDomain: string | undefined;
+  /** Base address of the organization's API, if the option `enterpriseBaseUrl` is a function and has returned one. */
+  readonly enterpriseUrl?: string | undefined;
   /** The response as received, for the application's `verify`. Holds the tokens. */
   readonly params: Readonly<Record<string, unknown>>;
   /** Origins of the authorization server, of a tenant's strategy. */
@@ -37,6 +40,8 @@ export interface TokenSet {
 /** What {@link readTokenResponse} needs beside the response. */
 export interface TokenResponseContext {
   readonly organizationDomain: OrganizationDomainReader;
+  /** Returns the base address of the organization's API. @throws TokenResponseError, ConfigurationError */
+  readonly enterpriseUrl?: ((claims: Claims, tokenResponse: TokenResponseFields) => string | undefined) | undefined;
   /** Arrival of the response, in epoch milliseconds. */
   readonly now: number;
   /** Values that were sent and must not come back in a message. */
@@ -156,6 +161,7 @@ function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenRes
     claims,
     subject: subjectOf(claims),
     organizationDomain: organizationDomainOf(claims, context.organizationDomain, body),
+    enterpriseUrl: context.enterpriseUrl?.(claims, body),
     params: body,
   };
 }

@@ -49,6 +49,10 @@ export class GrantCredentials implements CredentialSource {
     return this.#state === 'ended' ? undefined : this.#last?.organizationDomain;
   }
 
+  get enterpriseUrl(): string | undefined {
+    return this.#state === 'ended' ? undefined : this.#last?.enterpriseUrl;
+  }
+
   get scope(): readonly string[] | undefined {
     return this.#state === 'ended' ? undefined : this.#last && (this.#last.scope ?? []);
   }

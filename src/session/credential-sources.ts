@@ -32,6 +32,7 @@ export class FailedSource implements CredentialSource {
 
 /** Creates the source during a login: tokens that are not stored yet and cannot be refreshed. */
 export function fixedSource(credential: Credential): CredentialSource {
-  const { organizationDomain, scope } = credential;
-  return { grantId: undefined, authorized: true, organizationDomain, scope, credential: () => credential };
+  const { organizationDomain, enterpriseUrl, scope } = credential;
+  const known = { organizationDomain, enterpriseUrl, scope };
+  return { grantId: undefined, authorized: true, ...known, credential: () => credential };
 }

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { BaseUrls } from '../../src/api/api-context.js';
 import { serviceMessage } from '../../src/api/api-error.js';
 import { defaultHeaders, requestHeaders } from '../../src/api/request-headers.js';
 import { queryString } from '../../src/api/request-target.js';
@@ -84,33 +83,6 @@ describe('headers', () => {
     expect(() => requestHeaders(headers, undefined, [])).toThrow(TypeError);
     // @ts-expect-error what JavaScript may give
     expect(() => requestHeaders(headers, undefined, [])).not.toThrow(/canary/);
-  });
-});
-
-describe('the API address', () => {
-  const bases = new BaseUrls('https://api.example.com/base/', 'https://{domain}.api.example.com');
-
-  test('is the one for all, unless there is an organization and a template', () => {
-    expect(bases.of(undefined).url).toBe('https://api.example.com/base/api/v2');
-    expect(bases.of('acme').url).toBe('https://acme.api.example.com/api/v2');
-    expect(bases.of('acme')).toBe(bases.of('acme'));
-    expect(new BaseUrls('https://api.example.com').of('acme').url).toBe('https://api.example.com/api/v2');
-  });
-
-  test('is remembered for a bounded number of organizations', () => {
-    for (let count = 0; count < 2_500; count++) bases.of(`org-${count}`);
-    expect(bases.of('org-1').url).toBe('https://org-1.api.example.com/api/v2');
-  });
-
-  test.each([
-    ...['evil.example/', 'evil#', 'a?b', 'a@b', 'a:1', 'a.b', 'a%2e', ' a', 'A', 'é', 'ａ', 'a\u00ad', '-a', 'a-'],
-    'a'.repeat(64),
-    '',
-    '$&',
-  ])('%j is no organization', threats(27), (domain) => {
-    expect(() => bases.of(domain)).toThrow(
-      expect.objectContaining({ name: 'TokenResponseError', code: 'ERR_ORGANIZATION_DOMAIN' }),
-    );
   });
 });
 

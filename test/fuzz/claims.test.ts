@@ -30,7 +30,7 @@ test('every accepted domain leads to a host directly below the host of the templ
   await holds('organization domains', 0.1, [label], (value) => {
     const domain = domainOf(() => asOrganizationDomain(value));
     if (domain === undefined) return;
-    const { origin, url, prefix } = bases.of(domain);
+    const { origin, url, prefix } = bases.of({ organizationDomain: domain });
     if (origin !== `https://${domain}.api.example.com` || url !== `${origin}/x/api/v2` || prefix !== '/x/api/v2') {
       throw new Error('another host');
     }
