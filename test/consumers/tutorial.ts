@@ -3,7 +3,7 @@ import type { Reader } from './reader.js';
 
 /** Does sections 1 to 5 of docs/tutorial.md, and looks for what it says that one sees. */
 export async function walk(reader: Reader): Promise<void> {
-  await reader.follow('1. Make a folder');
+  await reader.follow('1. Create a project');
   await reader.follow('2. Start the service');
   const { stdout } = reader.printed('emulator');
   expect(stdout).toContain(reader.withPorts('The emulator listens on http://127.0.0.1:4000'));
