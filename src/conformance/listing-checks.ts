@@ -64,8 +64,7 @@ export const LIST_CHECKS: readonly Check[] = [
     needs: 'list',
     run: async ({ store, newId, note }) => {
       const id = newId();
-      await store.set(note(`login:${id}`), sampleGrant(1));
-      await store.set(note(`limit:${id}`), sampleGrant(1));
+      for (const prefix of ['login:', 'limit:', 'frame:']) await store.set(note(prefix + id), sampleGrant(1));
       const list = (): Promise<readonly string[]> => listed(store, id);
       assert.deepEqual(store.lock ? await store.lock(id, list) : await list(), []);
     },

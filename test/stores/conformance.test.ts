@@ -571,7 +571,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     create: broken(({ set }) => {
       const ids = new Set<string>();
       return {
-        set: (id, grant) => set(id, grant).finally(() => !/^(?:login|limit):/.test(id) && ids.add(id)),
+        set: (id, grant) => set(id, grant).finally(() => !/^(?:login|limit|frame):/.test(id) && ids.add(id)),
         list: async function* (prefix = '') {
           yield* [...ids].filter((id) => id.startsWith(prefix));
         },
@@ -603,6 +603,10 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
   },
   'lists the places of a limit': {
     create: listing('limit:'),
+    caughtBy: ['list yields neither marks of used logins nor locks that are held'],
+  },
+  'lists sessions on their way to a frame': {
+    create: listing('frame:'),
     caughtBy: ['list yields neither marks of used logins nor locks that are held'],
   },
   'tells of deletions alone': {

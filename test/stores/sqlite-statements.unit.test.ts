@@ -90,7 +90,7 @@ describe('a grant in SQLite', () => {
   test('is listed, unless it has expired; locks, marks and shares are not', async () => {
     const store = open();
     await open({ ttl: 1 }).set('expired', grant);
-    for (const id of ['b', 'login:b', 'limit:b', 'a', 'my+login:b']) await store.set(id, grant);
+    for (const id of ['b', 'login:b', 'limit:b', 'frame:b', 'a', 'my+login:b']) await store.set(id, grant);
     now += 2_000;
     const ids = await store.lock('held', async () => {
       const listed: string[] = [];
