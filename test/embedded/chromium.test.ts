@@ -146,21 +146,6 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
     expect(world.service.requests).toEqual([]);
   });
 
-  test('a planted message, of the page around the frame or of a sibling, is no login', threats(93), async () => {
-    await openSite(inFrame());
-    const posts: string[] = [];
-    page.on('request', (request) => request.method() === 'POST' && posts.push(request.url()));
-    await show();
-    const popup = await openPopup();
-    const plant = `for (const target of [window, window.frames[0]])
-        target?.postMessage({ type: 'passport-oauth-app', code: 'planted' }, '*');`;
-    await page.evaluate(plant);
-    await page.frames()[1]?.evaluate(plant);
-    await Promise.all([popup.waitForEvent('close'), approve(popup)]);
-    await bodyOf().getByText('"user"').waitFor();
-    expect(posts).toHaveLength(1);
-  });
-
   test('a session cookie under a former name is an error that names it', threats(94), async () => {
     await openSite(
       inFrame({

@@ -298,18 +298,21 @@ describe('a code', threats(93), () => {
     expect([answer.status, answer.json().code]).toEqual([503, 'ERR_SESSION_STORE']);
   });
 
-  test('that the store does not take is an error of the application', async ({ open }) => {
-    const tokenStore = memoryTokenStore();
-    const { set } = tokenStore;
-    const { browser, world } = await open({ strategy: { tokenStore } });
-    tokenStore.set = async (id, grant) => {
-      if (id.startsWith('frame:')) throw new Error('down');
-      return set(id, grant);
-    };
-    const end = await browser.logIn(dataOf(await browser.load()));
-    expect([end.status, end.json().code]).toEqual([503, 'ERR_TOKEN_STORE']);
-    await expect.poll(() => grantsOf(world)).toBe(0);
-  });
+  test.for(['express', 'connect'] as const)(
+    'that the store does not take is an error, with %s',
+    async (framework, { open }) => {
+      const tokenStore = memoryTokenStore();
+      const { set } = tokenStore;
+      const { browser, world } = await open({ framework, strategy: { tokenStore } });
+      tokenStore.set = async (id, grant) => {
+        if (id.startsWith('frame:')) throw new Error('down');
+        return set(id, grant);
+      };
+      const end = await browser.logIn(dataOf(await browser.load()));
+      expect([end.status, end.json().code]).toEqual([503, 'ERR_TOKEN_STORE']);
+      await expect.poll(() => grantsOf(world)).toBe(0);
+    },
+  );
 
   test('gives the frame another session, in place of the one it had and of its grant', async ({ open }) => {
     const framed = await open();

@@ -3,7 +3,7 @@ import { jwtVerify, SignJWT } from 'jose';
 import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { test as base } from '../support/fixture.js';
-import { dataOf, FETCH, FRAME, FramedBrowser, inFrame, REFUSED_PARAMETER, WINDOW } from '../support/framed.js';
+import { dataOf, FETCH, FRAME, FramedBrowser, inFrame, WINDOW } from '../support/framed.js';
 import { threats } from '../support/threats.js';
 import type { Req, World } from '../support/world.js';
 
@@ -198,25 +198,6 @@ test(
     }
   },
 );
-
-test('scopes that are refused in the popup end in a 403 of the frame', threats(83), async ({ startWorld }) => {
-  const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
-  const world = await startWorld(inFrame({ session: false, strategy, authenticate: { session: false } }, { identify }));
-  world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
-  const browser = new FramedBrowser(world);
-  const token = await sign({ exp: inAnHour });
-  const press = async (path: string, choice = {}) =>
-    dataOf(await browser.logIn(dataOf(await browser.load(`${path}?jwtToken=${token}`)), choice));
-  expect((await press('/board')).refused).toBeUndefined();
-  for (const choice of [{ scope: ['project'] }, { decline: true }]) {
-    const { refused } = await press('/deep', choice);
-    const page = await browser.load(`/deep?jwtToken=${token}&${REFUSED_PARAMETER}=${refused}`);
-    expect([page.status, page.json().code]).toEqual([403, 'ERR_INSUFFICIENT_SCOPE']);
-    expect((await browser.load(`/board?jwtToken=${token}`)).status).toBe(200);
-  }
-  expect((await press('/deep')).refused).toBeUndefined();
-  expect((await browser.load(`/deep?jwtToken=${token}`)).status).toBe(200);
-});
 
 test('other errors of identify go to the error handler', async ({ startWorld }) => {
   const failing = async () => {
