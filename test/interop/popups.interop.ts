@@ -5,6 +5,7 @@ import compression174 from 'compression-1.7';
 import compression181 from 'compression-1.8.1';
 import timeout from 'connect-timeout';
 import helmet from 'helmet';
+import { memoryTokenStore } from 'passport-oauth-app';
 import { expect } from 'vitest';
 import { test } from '../support/fixture.js';
 import { answering, COOKIES, dataOf, FramedBrowser, inFrame, sessionWith } from '../support/framed.js';
@@ -42,9 +43,11 @@ for (const [name, wrapper] of Object.entries(WRAPPERS))
         app.use(wrapper());
       };
       const current = { answer: ANSWERS.end, status: 200 };
+      const tokenStore = memoryTokenStore();
       const world = await startWorld(
         inFrame({
           ...own,
+          strategy: { tokenStore },
           [place]: mount,
           callback: answering((_req, res) => current.answer?.(Object.assign(res, { statusCode: current.status }))),
         }),
@@ -62,5 +65,13 @@ for (const [name, wrapper] of Object.entries(WRAPPERS))
         current.status = 403;
         const refused = await browser.logIn(button);
         expect([how, refused.status, refused.text.slice(0, TEXT.length)]).toEqual([how, 403, TEXT]);
+      }
+      const { set } = tokenStore;
+      tokenStore.set = async (id, grant) =>
+        id.startsWith('frame:') ? Promise.reject(new Error('down')) : set(id, grant);
+      for (const answer of Object.values(ANSWERS)) {
+        Object.assign(current, { answer, status: 200 });
+        const failed = await browser.logIn(button);
+        expect([failed.status, failed.json().code]).toEqual([503, 'ERR_TOKEN_STORE']);
       }
     });
