@@ -5,15 +5,15 @@ import { setUser, userOf } from '../session/user.js';
 
 /** A session of one request, which no store and no cookie know. */
 export interface DetachedSession {
-  /** True once the application has ended the login of the request, as it would that of a stored session. */
+  /** True once the application has logged the user out again, by any means that works on a stored session. */
   readonly hasEnded: boolean;
   /** `cookie.originalMaxAge` as the application has set it, in milliseconds; `undefined` if it has not. */
   readonly maxAge: unknown;
 }
 
 /**
- * Replaces the request's session by a detached one with the methods of express-session, in which nobody is logged in. The
- * session of the browser is neither read nor written from then on.
+ * Replaces the request's session with an empty, detached one that has the methods of express-session. From then on the
+ * browser's own session is neither read nor written.
  */
 export function detachSession(req: IncomingMessage): DetachedSession {
   const settings = cookieSettingsOf(req);

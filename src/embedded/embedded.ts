@@ -31,14 +31,14 @@ import { holdResponse, keepOpener } from './held-response.js';
 
 /** Options of {@link embedded}. */
 export interface EmbeddedOptions {
-  /** A path of its own, such as `/login/frame`: the frame sends to it what the popup brings. */
+  /** A path that no other route uses, such as `/login/frame`. The frame posts the popup's code to it. */
   readonly path: string;
   /** Path of the login route, which the popup opens. */
   readonly login: string;
   /** Origins of the service whose pages may show the application in a frame: https, or http on a loopback host. */
   readonly frameAncestors: readonly string[];
   /**
-   * Returns the user whom a request of the frame names by a signed token of the service; `undefined` if it names none. The
+   * Returns the user of the signed token that a request of the frame brings from the service; `undefined` without one. The
    * frame then needs no session. Requires the strategy's option `grantId`.
    */
   readonly identify?: ((req: IncomingMessage & Express.Request) => unknown) | undefined;
@@ -61,7 +61,7 @@ const seen = new WeakMap<IncomingMessage, { readonly hadSession: boolean; readon
 
 /**
  * Creates middleware for an application in a frame of the service, whose consent page cannot be framed: the frame has a
- * button that opens the login in a popup. Give it to `requireAuthorization({ frame })` as well.
+ * button that opens the login in a popup. Pass it to `requireAuthorization({ frame })`, too.
  *
  * Mount it after the session, and before `apiClient(strategy)` and the routes.
  *
@@ -112,7 +112,7 @@ class Frame implements FrameGate {
     return this.#settings.identify !== undefined;
   }
 
-  /** Serves the requests of popups, and what the frame sends; finds out whom other requests name. */
+  /** Serves the requests of popups and the codes that frames post, and identifies the user of other requests. */
   async serve(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): Promise<void> {
     const { path, login, identify } = this.#settings;
     const logins = this.#logins;
@@ -139,7 +139,7 @@ class Frame implements FrameGate {
     const isSuspect = isOfFrame || (this.#identifies && JWT.test(visit.browserUrl));
     if (user !== undefined || isSuspect) holdsToken.add(req);
     seen.set(req, { hadSession: sessionOf(req) !== undefined, user });
-    // A frame whose token is nobody's is nobody's as well, whoever the browser's session belongs to.
+    // Without a valid token a frame has no user, even if the browser's session has one.
     if (user || isOfFrame) {
       if (sessionOf(req)) detachSession(req);
       setUser(req, user || undefined);
@@ -221,7 +221,7 @@ class Frame implements FrameGate {
     return messagePage(500, words, words.tooLarge, limit);
   }
 
-  /** Takes the code that the popup has given the frame, or tells whether the session that came of it came back. */
+  /** Takes the code that the popup gave to the frame. A GET says whether the cookie of the new session came back. */
   async #take(visit: Visit, res: ServerResponse): Promise<void> {
     const { req, headers, host } = visit;
     res.setHeader('Cache-Control', 'no-store');
@@ -261,7 +261,7 @@ function misplaced(where: string): ConfigurationError {
 /** Errors of jose and jsonwebtoken for a token that is expired, forged or no token. */
 const TOKEN_ERROR = /^ERR_J(?:WT|WS|WE|WK|WKS|OSE)_|^(?:JsonWebToken|TokenExpired|NotBefore)Error$/;
 
-/** Returns the user whom a request names; `undefined` if it names nobody, and false if its token is refused. */
+/** Returns the user of a request's token; `undefined` without one, and false if the token is refused. */
 async function identified(identify: NonNullable<Settings['identify']>, req: IncomingMessage): Promise<unknown> {
   try {
     return (await identify(req as IncomingMessage & Express.Request)) || undefined;
@@ -298,7 +298,7 @@ async function readBody(req: IncomingMessage & { readonly body?: unknown }): Pro
 /** Reads a path of the application. */
 function ownPath(option: string, value: unknown): string {
   if (typeof value === 'string' && /^\/(?!\/)[\x21-\x7e]*$/.test(value) && pathOf(value) === value) return value;
-  throw optionError(option, 'expected a path of its own, such as /login/frame');
+  throw optionError(option, 'expected a path that no other route uses, such as /login/frame');
 }
 
 /** Reads origins: https, or http of a loopback host. */

@@ -129,7 +129,7 @@ export class FrameLogins implements Popups {
     return this.#seal.seal('refused', JSON.stringify([this.#now(), ...refused]));
   }
 
-  /** Returns the scopes that a frame's address tells to be refused a moment ago. */
+  /** Returns the scopes that were refused a moment ago, as the frame's address says. */
   readRefused(sealed: string): readonly string[] {
     const text = this.#seal.open('refused', sealed);
     if (text === undefined) return [];
@@ -139,7 +139,7 @@ export class FrameLogins implements Popups {
 
   /**
    * Returns a code for a session. After a minute, deletes the session and discards its grant if no frame has taken them: nothing
-   * would refer to the grant. Without locks the token store cannot tell what other processes took, and its `ttl` ends the grant.
+   * would refer to the grant. Without locks another process may have taken them, so the grant stays until its `ttl`.
    *
    * @returns `undefined` if the session is larger than 1 MB
    * @throws TokenStoreError if the session cannot be stored

@@ -18,7 +18,7 @@ const ENGLISH = {
   otherAccount:
     'This is another account than the one of the page that you came from. Nothing was saved. Close this window.',
   declined: 'You have not given the permission. Close this window.',
-  tooLarge: 'The login did not fit through to the page that you came from. Nobody was logged in. Close this window.',
+  tooLarge: 'The login was too large for the page that you came from. You are not logged in. Close this window.',
   stale: 'The application has not opened this window, or too long ago. Close it, and load the application again.',
 };
 
@@ -103,7 +103,7 @@ export function buttonPage(
 
 /** What a popup brings its frame. */
 export interface PopupResult {
-  /** A new session; none where the frame's requests tell who its user is. */
+  /** Names the new session; left out where the frame's requests identify their user. */
   readonly code?: string;
   /** The scopes that the user has refused, sealed. */
   readonly refused?: string | undefined;
@@ -121,12 +121,12 @@ export function declinedPage(words: FrameWords, result: PopupResult): FramePage 
   return withResult(messagePage(403, words, words.declined, '<small hidden></small>'), result, words.declined);
 }
 
-/** Has a page of the popup bring its result to the frame. @param lost What to tell the user where there is no link to it. */
+/** Has a page of the popup bring its result to the frame. @param lost What the user reads if the popup lost its opener. */
 function withResult(page: FramePage, result: PopupResult, lost: string): FramePage {
   return { ...page, script: END_SCRIPT, values: { ...result, type: MESSAGE, lost } };
 }
 
-/** Returns a page of the popup that has nothing to do but to tell the user. @param more HTML */
+/** Returns a page of the popup that only shows a message. @param more HTML */
 export function messagePage(status: number, words: FrameWords, message: string, more = ''): FramePage {
   const main = `<h1>${escaped(words.title)}</h1><p role="status">${escaped(message)}</p>${more}`;
   return { status, words, main, ancestors: "'none'" };
@@ -157,7 +157,7 @@ export function renderFramePage({ status, words, main, script, values, ancestors
   return { status, headers, body };
 }
 
-/** Headers that an application has set for a page of its own. */
+/** Headers that an application sets for its own pages. */
 const OF_OTHER_PAGES = ['X-Frame-Options', 'Cross-Origin-Opener-Policy', 'Location', 'ETag', 'Last-Modified'];
 
 /** Sets status and headers of a page, in place of those that the response has. */

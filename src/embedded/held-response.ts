@@ -21,8 +21,8 @@ export function keepOpener(res: ServerResponse): void {
 /**
  * Holds an answer back until it begins, and has a page take its place if there is one by then.
  *
- * Other middleware wraps responses as well, before or after, and calls these methods more than once for one answer, or later:
- * compression writes what its stream gives it. So nothing is put back: each method looks at the state of the answer.
+ * Other middleware wraps responses, too, and may call these methods more than once for one answer, or later: compression
+ * writes when its stream does. So the methods stay in place, and each looks at the state of the answer.
  *
  * @param pageOf Returns the page, once; `undefined` if the answer passes. If it rejects, the answer is dropped.
  * @param fail Called with the reason, to answer otherwise.
