@@ -7,16 +7,11 @@ import type { ApiClient } from './api/api-client.js';
 
 export { ApiClient } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
-export type { ApiFetch, FetchInit } from './api/api-fetch.js';
-export type { RequestOptions, SchemaIssue, SchemaOutput, SchemaResult, StandardSchema } from './api/call-options.js';
-export type { NextPage } from './api/list-pages.js';
+export type { RequestOptions, SchemaIssue, StandardSchema } from './api/call-options.js';
 export type { PaginateOptions } from './api/pagination.js';
-export type { RequestBodyInit } from './api/request-body.js';
 export type { RequestHeaders } from './api/request-headers.js';
-export type { Query, QueryValue } from './api/request-target.js';
 export type { ApiResponse, ApiStream } from './api/response.js';
 export { type EmbeddedOptions, embedded } from './embedded/embedded.js';
-export type { FrameWords } from './embedded/frame-pages.js';
 export {
   AuthorizationError,
   ConfigurationError,
@@ -31,40 +26,28 @@ export {
 export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export { type ForwardOptions, forward } from './forward/forward.js';
 export type { GrantSummary } from './grants/grant-summary.js';
-export type { HttpHeaders } from './http/message.js';
 export type {
   Profile,
   Verify,
   VerifyCallback,
-  VerifyOfEitherArity,
-  VerifyWithParams,
   VerifyWithRequest,
-  VerifyWithRequestAndParams,
-  VerifyWithRequestOfEitherArity,
 } from './login/verify.js';
-export { type ApiClientOptions, apiClient, type Handler } from './middleware/api-client.js';
+export { apiClient, type Handler } from './middleware/api-client.js';
 export { logout } from './middleware/logout.js';
-export { type ErrorHandler, type OAuthErrorsOptions, oauthErrors } from './middleware/oauth-errors.js';
+export { oauthErrors } from './middleware/oauth-errors.js';
 export type { RequireAuthorizationOptions } from './middleware/require-authorization.js';
-export type { Claims, TokenResponseFields } from './oauth/claims.js';
+export type { Claims } from './oauth/claims.js';
 export type { ImportedTokens } from './oauth/imported-tokens.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
 export type {
-  AuthorizationParams,
-  GrantIdReader,
   IncomingRequest,
   KeepAliveOptions,
   KeepAliveResult,
   StrategyOptions,
 } from './options.js';
 export { requireAuthorization } from './step-up/require-authorization.js';
+export { sessionTokenStore } from './stores/session-token-store.js';
 export {
-  type SessionStoreLike,
-  type SessionTokenStoreOptions,
-  sessionTokenStore,
-} from './stores/session-token-store.js';
-export {
-  type HeldLease,
   type ListedTokenStore,
   memoryTokenStore,
   type StoredGrant,

@@ -7,7 +7,7 @@ import { checkedGrantId, newGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
 import { type AuthenticateOptions, authenticate } from './login/authenticate.js';
 import type { PassportActions } from './login/passport-actions.js';
-import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from './login/verify.js';
+import type { AnyVerify, Verify, VerifyWithRequest } from './login/verify.js';
 import type { ImportedTokens } from './oauth/imported-tokens.js';
 import {
   checkVerify,
@@ -73,9 +73,9 @@ export class Strategy<UserProfile extends object = object> extends Base {
   /** @throws ConfigurationError that names the wrong, unknown or missing option */
   constructor(
     options: StrategyOptions<UserProfile> & { readonly passReqToCallback: true },
-    verify: VerifyWithRequestOfEitherArity<UserProfile>,
+    verify: VerifyWithRequest<UserProfile>,
   );
-  constructor(options: StrategyOptions<UserProfile>, verify?: VerifyOfEitherArity<UserProfile>);
+  constructor(options: StrategyOptions<UserProfile>, verify?: Verify<UserProfile>);
   constructor(options: StrategyOptions<UserProfile>, verify?: AnyVerify) {
     const settings = resolved(options, verify);
     // The base class must not hold the secret: logging the strategy would print it. Its code exchange is not used.

@@ -6,8 +6,6 @@ import { LIST_CHECKS, WATCH_CHECKS } from './listing-checks.js';
 import { ADD_CHECKS, LOCK_CHECKS, RACE_CHECKS, UPDATE_CHECKS } from './optional-checks.js';
 import { type Check, type CreateStore, startTrial } from './trial.js';
 
-export type { CreateStore } from './trial.js';
-
 /** One check of a token store, for any test runner. */
 export interface TokenStoreCheck {
   /** The behaviour of a correct store, as a sentence: the title of a test. */
@@ -17,7 +15,7 @@ export interface TokenStoreCheck {
 }
 
 /** Options of {@link tokenStoreChecks}. */
-export interface TokenStoreCheckOptions {
+interface TokenStoreCheckOptions {
   /**
    * Seconds of the lease of the stores that `createStore` returns, 0.5 to 5. Three checks wait for its end.
    * Without it they are left out, which their names tell, and the lease has to be 2 s or more.

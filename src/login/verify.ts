@@ -29,51 +29,12 @@ export interface Profile {
 /** The callback of `verify`: takes an error, or a user, or `false` and the reason. */
 export type VerifyCallback = (error?: unknown, user?: unknown, info?: unknown) => void;
 
-/** `verify` in its usual form. */
-export type Verify<UserProfile extends object = object> = (
-  accessToken: string,
-  refreshToken: string,
-  profile: Profile & UserProfile,
-  done: VerifyCallback,
-) => unknown;
-
-/** `verify` with the token response. */
-export type VerifyWithParams<UserProfile extends object = object> = (
-  accessToken: string,
-  refreshToken: string,
-  params: Readonly<Record<string, unknown>>,
-  profile: Profile & UserProfile,
-  done: VerifyCallback,
-) => unknown;
-
-/** `verify` with `passReqToCallback`. Declared as a method, so that the request may have the framework's own type. */
-export type VerifyWithRequest<UserProfile extends object = object> = {
-  verify(
-    req: IncomingMessage & Express.Request,
-    accessToken: string,
-    refreshToken: string,
-    profile: Profile & UserProfile,
-    done: VerifyCallback,
-  ): unknown;
-}['verify'];
-
-/** `verify` with `passReqToCallback` and the token response. */
-export type VerifyWithRequestAndParams<UserProfile extends object = object> = {
-  verify(
-    req: IncomingMessage & Express.Request,
-    accessToken: string,
-    refreshToken: string,
-    params: Readonly<Record<string, unknown>>,
-    profile: Profile & UserProfile,
-    done: VerifyCallback,
-  ): unknown;
-}['verify'];
-
 /**
- * `verify` with and without the token response, in one signature: TypeScript gives types to the parameters of a function
- * expression by one signature only. What stands in two places has the properties of both.
+ * `verify`, with the token response or without: `(accessToken, refreshToken, profile, done)`, or
+ * `(accessToken, refreshToken, params, profile, done)`. One signature, because TypeScript gives types to the parameters of a
+ * function expression by one signature only: a parameter that has two meanings has the properties of both.
  */
-export type VerifyOfEitherArity<UserProfile extends object = object> = (
+export type Verify<UserProfile extends object = object> = (
   accessToken: string,
   refreshToken: string,
   profileOrParams: Profile & UserProfile,
@@ -81,8 +42,8 @@ export type VerifyOfEitherArity<UserProfile extends object = object> = (
   done: VerifyCallback,
 ) => unknown;
 
-/** {@link VerifyOfEitherArity} with `passReqToCallback`. */
-export type VerifyWithRequestOfEitherArity<UserProfile extends object = object> = {
+/** {@link Verify} with `passReqToCallback`. Declared as a method, so that the request may have the framework's own type. */
+export type VerifyWithRequest<UserProfile extends object = object> = {
   verify(
     req: IncomingMessage & Express.Request,
     accessToken: string,

@@ -13,7 +13,7 @@ import { leaseSeconds } from '../stores/lease-lock.js';
 import { type ListedTokenStore, ttlSeconds } from '../stores/token-store.js';
 
 /** A pool of mysql2/promise. A connection works too. */
-export interface MysqlPromisePoolLike {
+interface MysqlPromisePoolLike {
   query(...args: never[]): Promise<unknown>;
   execute(...args: never[]): Promise<unknown>;
 }

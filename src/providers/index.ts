@@ -1,8 +1,8 @@
 import type { ApiClient } from '../api/api-client.js';
 import { fieldsOf, textOf } from './service-profile.js';
 
-export { type CrowdinInstallation, type CrowdinTokenParameters, crowdinAgent, crowdinApp } from './crowdin-apps.js';
-export { type CrowdinHttpClient, type CrowdinHttpClientOptions, crowdinHttpClient } from './crowdin-http-client.js';
+export { type CrowdinInstallation, crowdinAgent, crowdinApp } from './crowdin-apps.js';
+export { type CrowdinHttpClient, crowdinHttpClient } from './crowdin-http-client.js';
 export type { ServiceProfile } from './service-profile.js';
 export {
   atlassian,

@@ -5,7 +5,7 @@ import { type ListedTokenStore, type TokenStore, ttlSeconds } from '../stores/to
 import { connectionOf, type RedisClientLike } from './redis-connection.js';
 import { grantIdsIn, redisRecords } from './redis-records.js';
 
-export type { IoRedisLike, NodeRedisLike, RedisClientLike } from './redis-connection.js';
+export type { RedisClientLike } from './redis-connection.js';
 
 const MAX_REPLICAS = 10;
 

@@ -10,7 +10,7 @@ export interface SqliteDatabaseLike {
 }
 
 /** A prepared statement of such a database. */
-export interface SqliteStatementLike {
+interface SqliteStatementLike {
   all(...values: never[]): unknown[];
   run(...values: never[]): { readonly changes: number | bigint };
 }

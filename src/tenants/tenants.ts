@@ -9,7 +9,7 @@ import { guardedLookup, HttpClient } from '../http/http-client.js';
 import { abortSignal } from '../jobs/grant-list.js';
 import type { AuthenticateOptions } from '../login/authenticate.js';
 import type { PassportActions } from '../login/passport-actions.js';
-import type { AnyVerify, VerifyOfEitherArity, VerifyWithRequestOfEitherArity } from '../login/verify.js';
+import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import { type ManyStrategies, standIn } from '../middleware/many-strategies.js';
 import type { ImportedTokens } from '../oauth/imported-tokens.js';
 import type { KeepAliveOptions, KeepAliveResult } from '../options.js';
@@ -297,11 +297,11 @@ function ofTenant(summary: GrantSummary, tenant: string): TenantGrantSummary {
  */
 export function tenants<UserProfile extends object = object>(
   options: TenantsOptions<UserProfile> & { readonly passReqToCallback: true },
-  verify: VerifyWithRequestOfEitherArity<UserProfile>,
+  verify: VerifyWithRequest<UserProfile>,
 ): Tenants;
 export function tenants<UserProfile extends object = object>(
   options: TenantsOptions<UserProfile>,
-  verify?: VerifyOfEitherArity<UserProfile>,
+  verify?: Verify<UserProfile>,
 ): Tenants;
 export function tenants(options: object, verify?: AnyVerify): Tenants {
   return new Tenants(options, verify);

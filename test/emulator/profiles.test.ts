@@ -1,5 +1,6 @@
-import type { EmulatorOptions, ProfileName } from 'passport-oauth-app/emulator';
+import type { EmulatorOptions } from 'passport-oauth-app/emulator';
 import { describe, expect, test } from 'vitest';
+import type { ProfileName } from '../../src/emulator/profiles.js';
 import { type RawOptions, rawRequest } from '../support/raw-request.js';
 import { callback, service, startService } from './plain-client.js';
 

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { memoryTokenStore, type StoredGrant, type TokenStore } from 'passport-oauth-app';
-import { type TokenStoreCheckOptions, tokenStoreChecks } from 'passport-oauth-app/conformance';
+import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { pause } from '../../src/waiting.js';
@@ -13,7 +13,7 @@ afterEach(() => vi.useRealTimers());
 /** What the checks find that `createStore`'s stores do not pass, by their names. No time passes, whatever the stores wait for. */
 async function findings(
   createStore: () => TokenStore | Promise<TokenStore>,
-  options?: TokenStoreCheckOptions,
+  options?: Parameters<typeof tokenStoreChecks>[1],
 ): Promise<Record<string, string>> {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'], now: Date.UTC(2026, 0) });
   const failed = tokenStoreChecks(createStore, options).map(({ name, run }) =>
