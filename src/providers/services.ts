@@ -1,6 +1,6 @@
 import type { ApiClient } from '../api/api-client.js';
 import type { StrategyOptions } from '../options.js';
-import { claimsOf, type Fields, fieldsOf, type ServiceProfile, serviceProfile } from './service-profile.js';
+import { claimsOf, type Fields, fieldsOf, type ServiceProfile, serviceProfile, textOf } from './service-profile.js';
 
 /** The words of a refusal. */
 type Refusal = Parameters<NonNullable<StrategyOptions['endsGrant']>>[0];
@@ -25,6 +25,11 @@ export type Provider = Pick<StrategyOptions, 'authUrl' | 'baseUrl'> &
       | 'tokenRequest'
       | 'clientAuthentication'
       | 'endsGrant'
+      | 'declines'
+      | 'issuer'
+      | 'tokenParams'
+      | 'grantedScopes'
+      | 'accessTokenLifetime'
       | 'authorizationParams'
       | 'scopeSeparator'
     >
@@ -34,6 +39,30 @@ export type Provider = Pick<StrategyOptions, 'authUrl' | 'baseUrl'> &
 export interface IdentifyingProvider extends Provider {
   readonly userProfile: (client: ApiClient, tokenResponse: Fields) => Promise<ServiceProfile>;
 }
+
+/** Returns the names, and those with a prefix without it too. */
+function withShortNames(names: readonly string[], prefix: string): string[] {
+  return names.flatMap((name) => (name.startsWith(prefix) ? [name, name.slice(prefix.length)] : [name]));
+}
+
+/** The scopes that another one implies. @see https://docs.github.com/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps */
+const GITHUB_IMPLIES: ReadonlyMap<string, readonly string[]> = new Map(
+  Object.entries({
+    repo: ['repo:status', 'repo_deployment', 'public_repo', 'repo:invite', 'security_events'],
+    'admin:repo_hook': ['write:repo_hook', 'read:repo_hook'],
+    'write:repo_hook': ['read:repo_hook'],
+    'admin:org': ['write:org', 'read:org'],
+    'write:org': ['read:org'],
+    'admin:public_key': ['write:public_key', 'read:public_key'],
+    'write:public_key': ['read:public_key'],
+    user: ['read:user', 'user:email', 'user:follow'],
+    project: ['read:project'],
+    'write:packages': ['read:packages'],
+    'write:discussion': ['read:discussion'],
+    'admin:gpg_key': ['write:gpg_key', 'read:gpg_key'],
+    'write:gpg_key': ['read:gpg_key'],
+  }),
+);
 
 /**
  * GitLab.com. For an own instance replace `authUrl` and `baseUrl`. `scope` has to include `read_user`, `read_api` or `api`:
@@ -48,6 +77,7 @@ export const gitlab: IdentifyingProvider = Object.freeze({
   baseUrl: 'https://gitlab.com',
   revocationPath: '/oauth/revoke',
   apiPath: '/api/v4',
+  pkce: true,
   tokenRequest: 'form',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
     const { id, username, name, email } = fieldsOf(await client.get('/user'));
@@ -67,6 +97,7 @@ export const atlassian: IdentifyingProvider = Object.freeze({
   authUrl: 'https://auth.atlassian.com',
   baseUrl: 'https://api.atlassian.com',
   authorizationPath: '/authorize',
+  pkce: true,
   apiPath: '',
   authorizationParams: Object.freeze({ audience: 'api.atlassian.com', prompt: 'consent' }),
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
@@ -108,6 +139,7 @@ export const hubspot: IdentifyingProvider = Object.freeze({
   authorizationPath: 'https://app.hubspot.com/oauth/authorize',
   tokenPath: '/oauth/v3/token',
   apiPath: '',
+  pkce: true,
   tokenRequest: 'form',
   userProfile: async (_client: ApiClient, { user_id: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
   // As its support and integrators report it: the reference shows no error of a refresh.
@@ -125,6 +157,7 @@ export const zoom: IdentifyingProvider = Object.freeze({
   baseUrl: 'https://api.zoom.us',
   apiPath: '/v2',
   scope: '',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'basic',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
@@ -148,6 +181,7 @@ export const box: IdentifyingProvider = Object.freeze({
   revocationPath: 'https://api.box.com/oauth2/revoke',
   apiPath: '/2.0',
   scope: '',
+  pkce: true,
   tokenRequest: 'form',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
     const { id, name, login } = fieldsOf(await client.get('/users/me'));
@@ -167,6 +201,7 @@ export const miro: IdentifyingProvider = Object.freeze({
   tokenPath: 'https://api.miro.com/v1/oauth/token',
   apiPath: '/v2',
   scope: '',
+  pkce: true,
   tokenRequest: 'form',
   userProfile: async (_client: ApiClient, { user_id: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
 });
@@ -183,6 +218,7 @@ export const calendly: IdentifyingProvider = Object.freeze({
   revocationPath: '/oauth/revoke',
   apiPath: '',
   scope: '',
+  pkce: true,
   tokenRequest: 'form',
   userProfile: async (_client: ApiClient, { owner: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
 });
@@ -201,11 +237,14 @@ export const github: IdentifyingProvider = Object.freeze({
   tokenPath: '/login/oauth/access_token',
   apiPath: '',
   scope: '',
+  pkce: true,
   tokenRequest: 'form',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
     const { id, login, name, email } = fieldsOf(await client.get('/user'));
     return serviceProfile({ id, username: login, displayName: name, email });
   },
+  // Of an OAuth app: a scope grants those below it, and GitHub leaves these out of its answer.
+  grantedScopes: (names: string[]): string[] => names.flatMap((name) => [name, ...(GITHUB_IMPLIES.get(name) ?? [])]),
 });
 
 /**
@@ -224,6 +263,7 @@ export const google: IdentifyingProvider = Object.freeze({
   tokenPath: 'https://oauth2.googleapis.com/token',
   revocationPath: 'https://oauth2.googleapis.com/revoke',
   apiPath: '',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
   authorizationParams: Object.freeze({ access_type: 'offline', prompt: 'consent' }),
@@ -231,6 +271,8 @@ export const google: IdentifyingProvider = Object.freeze({
     const { sub: id, name, email } = fieldsOf(await client.get('/oauth2/v3/userinfo'));
     return serviceProfile({ id, displayName: name, email });
   },
+  // It answers with the long names of `email` and `profile`.
+  grantedScopes: (names: string[]): string[] => withShortNames(names, 'https://www.googleapis.com/auth/userinfo.'),
 });
 
 /**
@@ -248,12 +290,18 @@ export const microsoft: IdentifyingProvider = Object.freeze({
   authorizationPath: '/common/oauth2/v2.0/authorize',
   tokenPath: '/common/oauth2/v2.0/token',
   apiPath: '/v1.0',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
     const { id, userPrincipalName: username, displayName, mail: email } = fieldsOf(await client.get('/me'));
     return serviceProfile({ id, username, displayName, email });
   },
+  // It answers with the names of the API in full, or short, and leaves `offline_access` out.
+  grantedScopes: (names: string[]): string[] => [
+    ...withShortNames(names, 'https://graph.microsoft.com/'),
+    'offline_access',
+  ],
   // The second word asks for a login, as after a change of the password or of a policy.
   endsGrant: ({ error }: Refusal): boolean => error === 'invalid_grant' || error === 'interaction_required',
 });
@@ -273,6 +321,7 @@ export const discord: IdentifyingProvider = Object.freeze({
   tokenPath: '/api/oauth2/token',
   revocationPath: '/api/oauth2/token/revoke',
   apiPath: '/api/v10',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
@@ -295,6 +344,7 @@ export const twitch: IdentifyingProvider = Object.freeze({
   authorizationPath: '/oauth2/authorize',
   tokenPath: '/oauth2/token',
   apiPath: '/helix',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
@@ -320,6 +370,7 @@ export const spotify: IdentifyingProvider = Object.freeze({
   authorizationPath: '/authorize',
   tokenPath: '/api/token',
   apiPath: '/v1',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'basic',
   userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
@@ -344,10 +395,122 @@ export const quickbooks: IdentifyingProvider = Object.freeze({
   authorizationPath: '/connect/oauth2',
   tokenPath: 'https://oauth.platform.intuit.com/oauth2/v1/tokens/bearer',
   apiPath: '/v3',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'basic',
   userProfile: async (_client: ApiClient, { id_token: idToken }: Fields): Promise<ServiceProfile> =>
     serviceProfile({ id: claimsOf(idToken).sub }),
+});
+
+/**
+ * LinkedIn. `scope` has to include `openid` and `profile`: the profile is the UserInfo resource. Access tokens live 60 days.
+ * Refresh tokens, for approved partners only, live a year and do not rotate. Without one, the login lasts as long as its
+ * access token. As documented in November 2026.
+ *
+ * @see https://learn.microsoft.com/en-us/linkedin/shared/authentication/authorization-code-flow
+ * @see https://learn.microsoft.com/en-us/linkedin/shared/authentication/programmatic-refresh-tokens
+ */
+export const linkedin: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://www.linkedin.com',
+  baseUrl: 'https://api.linkedin.com',
+  authorizationPath: '/oauth/v2/authorization',
+  tokenPath: '/oauth/v2/accessToken',
+  apiPath: '',
+  tokenRequest: 'form',
+  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
+    const { sub: id, name, email } = fieldsOf(await client.get('/v2/userinfo'));
+    return serviceProfile({ id, displayName: name, email });
+  },
+  // Integrators report both words.
+  endsGrant: ({ error, description = '' }: Refusal): boolean =>
+    error === 'invalid_grant' ||
+    (error === 'invalid_request' && /refresh token.*(?:invalid|expired|revoked)/i.test(description)),
+});
+
+/**
+ * Fitbit, applications of the type "server". Access tokens live eight hours; refresh tokens rotate. The token response names
+ * the user. Paths of the API begin with its version: `/1/user/-/profile.json`. As documented in November 2026.
+ *
+ * @see https://dev.fitbit.com/build/reference/web-api/authorization/refresh-token/
+ * @see https://dev.fitbit.com/build/reference/web-api/authorization/revoke-token/
+ */
+export const fitbit: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://www.fitbit.com',
+  baseUrl: 'https://api.fitbit.com',
+  authorizationPath: '/oauth2/authorize',
+  tokenPath: 'https://api.fitbit.com/oauth2/token',
+  revocationPath: 'https://api.fitbit.com/oauth2/revoke',
+  apiPath: '',
+  pkce: true,
+  tokenRequest: 'form',
+  clientAuthentication: 'basic',
+  userProfile: async (_client: ApiClient, { user_id: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+});
+
+/**
+ * Strava. Scopes are separated by commas. Access tokens live six hours; a refresh may bring a new refresh token, and only the
+ * latest one works. The answer to the code names the athlete. What the athlete has granted stands in the query of the callback
+ * alone. As documented in November 2026.
+ *
+ * @see https://developers.strava.com/docs/authentication/
+ */
+export const strava: IdentifyingProvider = Object.freeze({
+  authUrl: 'https://www.strava.com',
+  baseUrl: 'https://www.strava.com',
+  apiPath: '/api/v3',
+  tokenRequest: 'form',
+  scopeSeparator: ',',
+  userProfile: async (_client: ApiClient, answer: Fields): Promise<ServiceProfile> => {
+    const { id, username, firstname, lastname } = fieldsOf(answer, 'athlete');
+    const names = [textOf(firstname), textOf(lastname)].filter((name) => name !== undefined);
+    return serviceProfile({ id, username, displayName: names.join(' ') });
+  },
+  // No word of RFC 6749: `{ message, errors: [{ resource: 'RefreshToken', code: 'invalid' }] }`.
+  endsGrant: ({ body }: Refusal): boolean => {
+    const { errors } = fieldsOf(body);
+    return Array.isArray(errors) && errors.some((entry: unknown) => fieldsOf(entry).resource === 'RefreshToken');
+  },
+});
+
+/**
+ * Salesforce, one organization: `new Strategy({ ...salesforce, baseUrl: 'https://acme.my.salesforce.com', … })`. For a sandbox
+ * replace `authUrl` by `https://test.salesforce.com`. `scope` has to include `refresh_token`. Token responses state no lifetime:
+ * sessions live two hours unless the organization says otherwise, and a 401 renews the token. Refresh tokens do not rotate
+ * unless that is set; then a used one revokes the grant. `profile.id` is the URL that identifies the user. Paths of the API
+ * begin with a version: `/v64.0/sobjects`. As documented in November 2026.
+ *
+ * @see https://help.salesforce.com/s/articleView?id=xcloud.remoteaccess_oauth_web_server_flow.htm
+ */
+export const salesforce: Omit<IdentifyingProvider, 'baseUrl'> = Object.freeze({
+  authUrl: 'https://login.salesforce.com',
+  authorizationPath: '/services/oauth2/authorize',
+  tokenPath: '/services/oauth2/token',
+  revocationPath: '/services/oauth2/revoke',
+  apiPath: '/services/data',
+  pkce: true,
+  tokenRequest: 'form',
+  accessTokenLifetime: 7_200,
+  userProfile: async (_client: ApiClient, { id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+});
+
+/**
+ * Xero. `scope` has to include `offline_access` for a refresh token. Access tokens are JWTs and live 30 minutes: `profile.id` is
+ * their `sub`. Refresh tokens rotate and last 60 days. Each API call names the organization: `headers: { 'Xero-Tenant-Id': … }`,
+ * of those that `GET /connections` lists. Paths of the API begin with the product: `/api.xro/2.0/Invoices`. As documented in
+ * November 2026.
+ *
+ * @see https://developer.xero.com/documentation/guides/oauth2/auth-flow
+ */
+export const xero: Provider = Object.freeze({
+  authUrl: 'https://login.xero.com',
+  baseUrl: 'https://api.xero.com',
+  authorizationPath: '/identity/connect/authorize',
+  tokenPath: 'https://identity.xero.com/connect/token',
+  revocationPath: 'https://identity.xero.com/connect/revocation',
+  apiPath: '',
+  pkce: true,
+  tokenRequest: 'form',
+  clientAuthentication: 'basic',
 });
 
 /** Options of software that its users run themselves: `authUrl`, `baseUrl` and `apiPath` are theirs. */
@@ -365,14 +528,14 @@ export const doorkeeper: SelfHostedProvider = Object.freeze({
   authorizationPath: '/oauth/authorize',
   tokenPath: '/oauth/token',
   revocationPath: '/oauth/revoke',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
 });
 
 /**
  * Django OAuth Toolkit, with its URLs below `/o/` as in its tutorial: `new Strategy({ ...djangoOauthToolkit, authUrl, baseUrl, … })`.
- * Access tokens are opaque and live ten hours: set `userProfile` to a function that returns the `id`. Since its version 2,
- * applications require PKCE: set `pkce: true`. Seen with version 1.7.0 in November 2026.
+ * Access tokens are opaque and live ten hours: set `userProfile` to a function that returns the `id`. Seen with version 1.7.0 in November 2026.
  *
  * @see https://django-oauth-toolkit.readthedocs.io/en/latest/settings.html
  * @see https://django-oauth-toolkit.readthedocs.io/en/latest/tutorial/tutorial_04.html
@@ -381,6 +544,7 @@ export const djangoOauthToolkit: SelfHostedProvider = Object.freeze({
   authorizationPath: '/o/authorize/',
   tokenPath: '/o/token/',
   revocationPath: '/o/revoke_token/',
+  pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
 });

@@ -98,7 +98,6 @@ const SERVICES: Record<string, Service> = {
       authorizationPath: '/realms/our%20staff/protocol/openid-connect/auth',
       tokenPath: '/realms/our%20staff/protocol/openid-connect/token',
     },
-    params: { code_challenge_method: 'S256', code_challenge: expect.stringMatching(/^[\w-]{43}$/) },
     tokenPath: '/realms/our%20staff/protocol/openid-connect/token',
     api: '/api/v2/projects',
     lifetimeS: 7200,
@@ -158,7 +157,8 @@ describe.each(Object.entries(SERVICES))(
         response_type: 'code',
       });
       expect(state).toMatch(/^.{40,}$/);
-      expect(others).toEqual({ ...(scope === null ? {} : { scope }), ...params });
+      const challenge = { code_challenge_method: 'S256', code_challenge: expect.stringMatching(/^[\w-]{43}$/) };
+      expect(others).toEqual({ ...(scope === null ? {} : { scope }), ...params, ...(provider.pkce ? challenge : {}) });
 
       expect((await projects()).status).toBe(200);
       expect(world.service.requests.at(-1)).toMatchObject({ method: 'GET', path: api });
