@@ -7,6 +7,7 @@ import type { ApiClient } from '../../src/api/api-client.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
+import { stopTime } from '../support/stop-time.js';
 import { threats } from '../support/threats.js';
 import {
   client,
@@ -354,7 +355,8 @@ describe('fetch obeys', () => {
   test('`redirect`: manual returns the redirect, error rejects', async () => {
     server.always(faulty.answer(302, { location: '/api/v2/other' }));
     expect((await client.fetch('/projects', { redirect: 'manual' })).status).toBe(302);
-    // A body that never ends, and is not waited for.
+    // A body that never ends, and is not waited for until a time limit.
+    stopTime();
     const head = faulty.head(302, { location: '/api/v2/other', 'content-length': '100' });
     const isLeft = new Promise((resolve) => {
       server.always((socket) => void socket.once('close', resolve).write(head));
