@@ -23,6 +23,9 @@ export default defineConfig({
   resolve: base.resolve ?? {},
   test: {
     ...test,
+    // A bug that hangs is told soon. Nothing here waits for time to pass.
+    testTimeout: 15_000,
+    hookTimeout: 15_000,
     // Each further worker would load all of it once more.
     maxWorkers: 2,
     env: { SAMPLE: '1' },

@@ -1,3 +1,5 @@
+import { named } from './awaited.js';
+
 /** One answer, with its body read. */
 export interface Page {
   readonly status: number;
@@ -19,7 +21,11 @@ export class Browser {
   readonly #jars = new Map<string, Map<string, string>>();
 
   /** One request; redirects are not followed. */
-  async visit(url: string, { method = 'GET', headers = {}, body }: Visit = {}): Promise<Page> {
+  visit(url: string, visit: Visit = {}): Promise<Page> {
+    return named(`the answer to ${visit.method ?? 'GET'} ${url}`, this.#visit(url, visit));
+  }
+
+  async #visit(url: string, { method = 'GET', headers = {}, body }: Visit): Promise<Page> {
     const { host } = new URL(url);
     const cookie = this.cookieHeader(url);
     const response = await fetch(url, {

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as startTimer } from 'node:timers';
 import { fileURLToPath } from 'node:url';
-import { beforeEach, expect, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished } from 'vitest';
+import { awaited } from './awaited.js';
 
 /** Tests after which nothing of the package may be left: it would be paid for until the process ends. */
 const CHECKED = /\/test\/(?:api|embedded|flow|grants|http|login|oauth|refresh|session|stores)\//;
@@ -56,6 +57,13 @@ beforeEach(({ task }) => {
     while (left().length > 0 && performance.now() < until) await new Promise((resolve) => startTimer(resolve, 5));
     expect(left(), 'what the package has left behind').toEqual([]);
   });
+});
+
+afterEach(({ task }) => {
+  const [error] = task.result?.errors ?? [];
+  if (!error || !/timed out/i.test(error.message)) return;
+  const underWay = [...awaited, ...things().map(({ what }) => what)];
+  error.message += `\nAwaited, or still under way:\n  ${[...new Set(underWay)].join('\n  ')}`;
 });
 
 function things(): Thing[] {
