@@ -5,8 +5,8 @@ const MEMORY_MS = 30_000;
  * How many requests of an account this process may have running, as the service's refusals show. A 429 halves it, and each
  * success adds a little (additive increase, multiplicative decrease, as in RFC 5681, 3.1).
  *
- * The token endpoint has a limit of its own, by response times: under load it slows down instead of refusing. API calls are too
- * different from each other for that.
+ * Requests to the token endpoint are limited by response times instead: under load it slows down rather than refusing. API calls
+ * are too different from each other for that.
  */
 export class AdaptiveLimit {
   /** How often it was lowered. */

@@ -15,16 +15,16 @@ import { addressOf } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
 import { NoSlot } from './slots.js';
 
-/** The last headers of each credential, without and with it: nearly all requests have the same. */
+/** The last headers of each credential, without and with the token: nearly all requests have the same. */
 const authorizedHeaders = new WeakMap<
   Credential,
   { readonly given: readonly string[]; readonly headers: readonly string[] }
 >();
 
-/** Makes the result of a call from its response. */
+/** Returns the result of a call for its response. */
 export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt<A>) => R | Promise<R>;
 
-/** One call of an API client: as many tries as it takes, each with the credential that is valid then. */
+/** Makes one call of an API client, in as many tries as it takes, each with a credential that is valid then. */
 export class ApiCall<A extends ResponseHead> {
   readonly #source: CredentialSource;
   readonly #context: ApiContext;
@@ -81,7 +81,7 @@ export class ApiCall<A extends ResponseHead> {
         if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
           const result = finish(answer, this.#request, attempt);
           if (!(result instanceof Promise)) return result;
-          // A schema may take its time too.
+          // A schema may be slow too.
           state = { ...state, sent: true };
           return await abortable(result, this.#signal);
         }
@@ -131,12 +131,12 @@ export class ApiCall<A extends ResponseHead> {
     return { ...state, renewals: state.renewals + 1, renewed };
   }
 
-  /** Gives up the response, which another one replaces. */
+  /** Discards a response that another one replaces. */
   #drop({ answer }: Attempt<A>): void {
     if (answer !== undefined) this.#mode.discard(answer);
   }
 
-  /** Returns the next attempt, not sent yet. @throws TypeError for a URL of another origin */
+  /** Returns the next attempt, which is not sent yet. @throws TypeError for a URL of another origin */
   #attempt(credential: Credential, { redirectedTo }: CallState, permit?: Permit): Attempt<A> {
     const { bases, timeoutMs, maxResponseBytes, tokenHeader } = this.#context;
     const { method, headers, body, signal, silenceMs } = this.#request;
@@ -195,7 +195,7 @@ export class ApiCall<A extends ResponseHead> {
     }
   }
 
-  /** Returns the account of a credential: the user and organization, or else the grant. */
+  /** Returns the account of a credential: its user and organization, or its grant. */
   #accountOf({ subject, organizationDomain = '' }: Credential): string | undefined {
     return subject === undefined ? this.#source.grantId : `${organizationDomain}/${subject}`;
   }

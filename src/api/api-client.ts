@@ -19,24 +19,24 @@ import {
 } from './response.js';
 
 /**
- * Creates an API client. Not for applications: they take theirs from `req.apiClient` or `strategy.client(grantId)`. Set by
- * the class itself: its constructor is private.
+ * Creates an API client. Applications get theirs from `req.apiClient` or `strategy.client(grantId)`. Assigned by the class,
+ * whose constructor is private.
  */
 export let createApiClient: (source: CredentialSource, context: ApiContext) => ApiClient;
 
-/** Returns the credential source of a client, for the part of this package that created it. Set by the class itself. */
+/** Returns the credential source of a client, for the package itself. Assigned by the class. */
 export let sourceOf: (client: ApiClient) => CredentialSource;
 
-/** Returns what a client shares with all others of its strategy, for the part of this package that answers requests. Set by the class itself. */
+/** Returns what a client shares with all others of its strategy, for the package itself. Assigned by the class. */
 export let contextOf: (client: ApiClient) => ApiContext;
 
 const NO_OTHER_TOKEN =
-  'The service refuses the access token, and there is no other one for now: the grant cannot be refreshed, or was refreshed just before.';
+  'The service refuses the access token, and there is no other one for now: the grant cannot be refreshed, or was refreshed moments ago.';
 
 /**
  * Calls the API on behalf of one user, each time with a token that is valid then.
  *
- * It holds no token, only a way to one, so it may be kept and used for as long as the grant lives. All calls reject with
+ * It holds no token, so it can be kept and used for as long as the grant lives. All calls reject with
  * `NotAuthorizedError` without a grant, with `ApiError` if the API refuses, and with `ServiceUnavailableError` without a
  * response. Anything wrong with a call itself is a `TypeError`; nothing is sent then.
  */
@@ -75,7 +75,7 @@ export class ApiClient {
     this.#context = context;
   }
 
-  /** True if there is a grant, as far as is known. An outage of the service does not make it false. */
+  /** True if there is a grant, as far as is known. An outage of the service does not change it. */
   get authorized(): boolean {
     return this.#source.authorized;
   }
@@ -216,7 +216,7 @@ export class ApiClient {
   }
 
   /**
-   * Returns the access token, valid now. For another SDK; do not keep it, ask again.
+   * Returns an access token that is valid now, for another SDK. Do not keep it: ask again.
    *
    * @param options `refused`: the access token that the service has just refused. The result is another one, renewed if the
    *   refused one is still the current one.
@@ -231,8 +231,7 @@ export class ApiClient {
   }
 
   /**
-   * Returns an access token that is valid now, with the base address that it is for and the scopes that it has. Do not keep
-   * them, ask again.
+   * Returns an access token that is valid now, with its base address and scopes. Do not keep them: ask again.
    *
    * @throws like {@link accessToken}
    */
@@ -247,7 +246,7 @@ export class ApiClient {
     return { accessToken, baseUrl: this.#expose(credential), organizationDomain, scope };
   }
 
-  /** Returns what may be logged of it. */
+  /** Returns what may be logged. */
   toJSON(): {
     authorized: boolean;
     grantId: string | undefined;
@@ -277,7 +276,7 @@ export class ApiClient {
   /** Returns another access token than the current one, which the service has refused. */
   async #renewed(current: Credential): Promise<string> {
     const source = this.#source;
-    // The service has refused a renewed one too: another would not help for a while.
+    // The service has refused a renewed token too: another would not help for a while.
     if (current.accessToken === this.#lastRenewed) source.reportOutcome?.(current, false);
     try {
       const { accessToken } = (await source.renew?.(current)) ?? current;
@@ -308,7 +307,7 @@ export class ApiClient {
   }
 }
 
-// Declared beside the class because it is for Node's inspector only, and not a part of the class's interface.
+// Not declared in the class: it is for Node's inspector, and no part of the public interface.
 Object.defineProperty(ApiClient.prototype, Symbol.for('nodejs.util.inspect.custom'), {
   value(
     this: ApiClient,

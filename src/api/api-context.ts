@@ -23,11 +23,11 @@ export interface Credential {
   readonly scope?: readonly string[] | undefined;
 }
 
-/** Source of an API client's credentials, asked anew for each request. */
+/** Provides the credentials of an API client, for each request anew. */
 export interface CredentialSource {
   /** The grant's id; `undefined` without a grant. */
   readonly grantId: string | undefined;
-  /** False once it is known that there is no grant (any more). An outage of a store or of the service does not count. */
+  /** False once it is known that there is no grant. An outage of a store or of the service does not count. */
   readonly authorized: boolean;
   /** True once the service has refused to renew the grant, which is kept: only another login helps its user. */
   readonly isRefused?: boolean;
@@ -44,7 +44,7 @@ export interface CredentialSource {
    */
   credential(): Credential | Promise<Credential>;
   /**
-   * Checks a credential that may have expired, and refreshes it if it has: afterwards `authorized` tells whether the service
+   * Checks a credential that may have expired, and refreshes it if it has. Afterwards `authorized` is true only if the service
    * still accepts the grant. Never rejects. Returns `undefined` if there is nothing to wait for.
    */
   prepareFully?(): Promise<void> | undefined;
@@ -128,8 +128,8 @@ export class BaseUrls {
   }
 
   /**
-   * Returns true if the token of an organization's user may go to an origin beside that of the API: one of `origins`, and
-   * with `{domain}` in it that of this organization alone.
+   * Returns true if the token of an organization's user may go to an origin other than that of the API: one of `origins`, and
+   * of those with `{domain}` only the one of this organization.
    *
    * @throws TokenResponseError like {@link of}
    */
@@ -149,7 +149,7 @@ export class BaseUrls {
 
 /** Returns an address of an organization. @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label */
 function addressOf(template: string, domain: string): string {
-  // Checked again where a host is made of it: whoever controls it decides who receives the token.
+  // Checked again where it becomes a host: whoever controls it decides who receives the token.
   if (isDnsLabel(domain)) return template.replace('{domain}', domain);
   throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
 }

@@ -54,7 +54,7 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 /** Maximum size of the body of a `Request` that is held in memory, so that it can be sent again. */
 const MAX_REPLAYABLE_BYTES = 1024 * 1024;
 
-/** How long the body of a `Request` may take to be at hand, in milliseconds. One that takes longer is sent as it comes. */
+/** How long to wait for the body of a `Request`, in milliseconds. A slower one is sent as it arrives. */
 const MAX_READ_AHEAD_MS = 100;
 
 /**
@@ -186,7 +186,7 @@ function responseOf(
 
 /**
  * Returns a web stream that reads the body as fast as it is read itself, and destroys the body when it is cancelled. It
- * reads nothing ahead, so that it can be collected whenever nobody reads it.
+ * reads nothing ahead, so that it can be garbage collected when it has no reader.
  *
  * `Readable.toWeb` of Node 20 throws an uncaught exception if its stream is cancelled while a chunk arrives.
  */

@@ -81,7 +81,7 @@ export type Decision =
   /** It sends another request. */
   | { readonly next: 'send'; readonly state: CallState; readonly delayMs: number };
 
-/** What a decision depends on, beside the call. */
+/** What a decision depends on, apart from the call. */
 export interface Circumstances {
   /** Epoch milliseconds. */
   readonly now: number;

@@ -40,15 +40,15 @@ export interface RequestOptions {
   readonly json?: unknown;
   /**
    * Any other body. Text and bytes get no `Content-Type` unless `headers` name one. A `Readable`, a web stream and an
-   * async iterable are sent once and never again, and destroyed if the call fails.
+   * async iterable can be sent only once, and are destroyed if the call fails.
    */
   readonly body?: RequestBodyInit | undefined;
   /** Further headers. `Authorization`, `Host` and headers of the connection are refused. */
   readonly headers?: RequestHeaders | undefined;
-  /** Ends the call at once, wherever it is; it then rejects with the signal's reason. */
+  /** Ends the call at once, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Milliseconds for the whole call: waiting for a token and a place, all tries, and the waits between them. Default:
+   * Milliseconds for the whole call: waiting for a token and a slot, all tries, and the waits between them. Default:
    * no limit for the whole; each HTTP request has the strategy's `timeout`.
    */
   readonly timeout?: number | undefined;
@@ -143,7 +143,7 @@ function checkOptions(options: RequestOptions): void {
   if (typeof options !== 'object' || options === null) throw new TypeError('options: expected an object');
   const unknown = Object.keys(options).find((name) => !OPTIONS.has(name));
   if (unknown !== undefined) {
-    // A name that is not an identifier may be a value in the wrong place.
+    // What is no identifier may be a misplaced value.
     const shown = /^[a-z]{1,32}$/i.test(unknown) ? `\`${unknown}\`` : 'one of them';
     throw new TypeError(`options: ${shown} is unknown; expected ${[...OPTIONS].join(', ')}`);
   }

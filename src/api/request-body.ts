@@ -30,9 +30,9 @@ export interface RequestBody {
    * @throws the error of a stream that broke before it could be sent
    */
   create(): HttpRequest['body'];
-  /** Destroys a stream that will not be sent any more, or no further. */
+  /** Destroys a stream that will not be sent, or no further. */
   discard?(): void;
-  /** True if it can be sent more than once. */
+  /** True if the body can be sent more than once. */
   readonly isReplayable: boolean;
   /** Default for `Content-Type`. */
   readonly contentType?: string | undefined;
@@ -79,7 +79,7 @@ function givenBody(body: unknown): RequestBody {
   );
 }
 
-/** Larger bodies are sent in pieces of this size, so that it shows whether they flow. */
+/** Larger bodies are sent in pieces of this size, so that a stalled upload can be detected. */
 const PIECE_BYTES = 64 * 1024;
 
 function bytesBody(body: string | Uint8Array, contentType?: string): RequestBody {
@@ -164,7 +164,7 @@ function quoted(name: string): string {
 
 function streamBody(body: Readable): RequestBody {
   refuseUsed(body.errored === null && (isDisturbed(body) || body.destroyed));
-  // It may break while the call waits for a token or a place, when nobody else listens; that would end the process.
+  // Without a listener, a stream that breaks while the call waits for a token or a slot would end the process.
   body.on('error', () => {});
   return {
     create: () => {

@@ -25,7 +25,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Set by this package as well, and by callers: none of them can carry the token. */
+/** Set by this package or by callers: none of them can carry the token. */
 const COMMON: ReadonlySet<string> = new Set(['accept', 'accept-encoding', 'content-type', 'cookie', 'user-agent']);
 
 /** A field name (RFC 9110, 5.6.2). */
@@ -70,7 +70,7 @@ export function defaultHeaders(own: RequestHeaders | undefined): DefaultHeaders 
       ACCEPTED_ENCODINGS,
       ...agent,
     ]),
-    // A compressed download could not be resumed.
+    // Compressed downloads could not be resumed.
     streamed: requestHeaders(own, undefined, ['accept', '*/*', 'accept-encoding', 'identity', ...agent]),
     fetched: requestHeaders(own, undefined, ['accept', '*/*', 'accept-encoding', ACCEPTED_ENCODINGS, ...agent]),
   });

@@ -9,7 +9,7 @@ export type Query =
   | Readonly<Record<string, QueryValue | readonly QueryValue[]>>
   | (object & { readonly [Symbol.iterator]?: never });
 
-/** Where a request goes, until the credential tells the base address. */
+/** Where a request goes, before its credential determines the base address. */
 export interface RequestTarget {
   /** Encoded, with a leading slash. Below the API's base address, or of the whole origin if there is an `origin`. */
   readonly path: string;
@@ -24,13 +24,13 @@ export interface RequestTarget {
 /** Paths of plain segments, by far the most frequent: nothing to encode, nothing to guard against. */
 const PLAIN = /^\/?[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*\/?$/;
 
-/** Characters that a path needs escapes for (RFC 3986, 3.3). `%` is left out: its escapes are checked apart. */
+/** Characters that a path needs escapes for (RFC 3986, 3.3), without `%`, whose escapes are checked separately. */
 const TO_ENCODE = /[^\w.~!$&'()*+,;=:@/%-]+/g;
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const FORBIDDEN = /[\u0000-\u001f\u007f\\]/;
 
-/** A path that is encoded more often than this is meant to get past a guard. */
+/** Only an attempt to get past a guard is encoded more often. */
 const MAX_DECODINGS = 5;
 
 /**
@@ -78,7 +78,7 @@ function checkEveryDecoding(encoded: string): void {
   refuse(texts.length > MAX_DECODINGS + 1, 'is encoded several times over');
 }
 
-/** Returns a path as it is, decoded once, twice and so on, until no escape is left, at most six times. */
+/** Returns a path as it is, decoded once, twice and so on until no escape is left, at most six times. */
 export function decodings(path: string): readonly string[] {
   const texts = [path];
   for (let text = path; texts.length <= MAX_DECODINGS + 1; texts.push(text)) {

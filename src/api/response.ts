@@ -20,7 +20,7 @@ export interface ApiStream {
   readonly status: number;
   /** Names in lower case; a header that occurs more than once is an array. */
   readonly headers: HttpHeaders;
-  /** To be read to its end or destroyed: until then it may hold a connection, and a place of `concurrency`. */
+  /** Read it to its end or destroy it: until then it may hold a connection, and a slot of `concurrency`. */
   readonly body: Readable;
 }
 
@@ -37,7 +37,7 @@ export interface ResponseMode<A extends ResponseHead> {
   readonly exchange: ExchangeKind<A>;
   /** Reads the body, for an error. Without it a response of any status is the result, once no other try follows. */
   read?(answer: A): Promise<Buffer>;
-  /** Gives up a response that nobody will read. */
+  /** Discards a response that will not be read. */
   discard(answer: A): void;
 }
 

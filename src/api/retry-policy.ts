@@ -22,8 +22,8 @@ export const DEFAULT_RETRY: RetryLimits = Object.freeze({
 });
 
 /**
- * After a 429, unless the call names limits of its own: it says that the request was not performed (RFC 6585, 4), so it
- * is no failure while there is time.
+ * After a 429, unless the call sets limits. It says that the request was not performed (RFC 6585, 4), so it is no failure while
+ * there is time.
  */
 export const THROTTLED_RETRY: RetryLimits = Object.freeze({
   limit: Infinity,
@@ -68,7 +68,7 @@ export function retryDelay(failed: FailedTry, limits: RetryLimits, random: numbe
   if (failed.failures > limits.limit || !mayBeTriedAgain(failed)) return undefined;
   const asked = 'status' in failed.failure ? (failed.failure.retryAfterMs ?? 0) : 0;
   if (asked > limits.maxDelayMs) return undefined;
-  // The jitter is added: everybody else was told the same time.
+  // The jitter is added: other clients got the same `Retry-After`.
   const backOff = Math.min(BASE_DELAY_MS * 2 ** (failed.failures - 1), limits.maxBackOffMs);
   const delay = asked + random * backOff;
   const isInTime = failed.waitedMs + delay <= limits.maxTotalMs && delay < Math.min(failed.remainingMs, MAX_TIMER_MS);
@@ -80,6 +80,6 @@ function mayBeTriedAgain({ method, isReplayable, failure }: FailedTry): boolean 
   const isIdempotent = IDEMPOTENT.has(method);
   // 429 says that the request was not performed (RFC 6585, 4), so that any method may be repeated.
   if ('status' in failure) return failure.status === 429 || (RETRIED_STATUSES.has(failure.status) && isIdempotent);
-  // A time-out is not repeated: the caller has waited long enough.
+  // A timeout is not repeated: the caller has waited long enough.
   return failure.kind === 'connect' || failure.kind === 'reset' ? isIdempotent || !failure.sent : false;
 }

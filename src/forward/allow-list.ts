@@ -3,12 +3,12 @@ import { wrong } from '../checks.js';
 
 /** One entry of the option `allow`, such as `GET /projects/*`. */
 interface Rule {
-  /** Upper case; `*` for all. */
+  /** In upper case; `*` for all. */
   readonly method: string;
   readonly path: RegExp;
 }
 
-/** The requests that `forward` passes on. */
+/** Matches the requests that `forward` passes on. */
 export class AllowList {
   readonly #rules: readonly Rule[];
 
@@ -17,8 +17,8 @@ export class AllowList {
   }
 
   /**
-   * Reads the option `allow`: a method or `*`, a space, and a path below the API path. `*` in it stands for one segment;
-   * `/**` at its end for the path before it and everything below.
+   * Reads the option `allow`: a method or `*`, a space, and a path below the API path. `*` in it matches one segment, and
+   * `/**` at its end the path before it and everything below.
    *
    * @throws ConfigurationError for anything else, and for an empty list
    */

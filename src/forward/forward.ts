@@ -10,6 +10,7 @@ import { methodOf, requestTo } from '../api/call-options.js';
 import { apiPath } from '../api/request-target.js';
 import { readOptions } from '../checks.js';
 import { ConfigurationError, ForwardError, ofStrategy, ServiceUnavailableError } from '../errors.js';
+import type { Expiring } from '../http/deadlines.js';
 import { FetchedExchange } from '../http/streamed-exchange.js';
 import { clientProperty, type Handler } from '../middleware/api-client.js';
 import { type ManyStrategies, manyOf } from '../middleware/many-strategies.js';
@@ -25,11 +26,11 @@ import { MAX_STREAMS, OpenStreams, type StreamPermit } from './open-streams.js';
 /** Options of {@link forward}. */
 export interface ForwardOptions {
   /**
-   * The requests that are passed on, as a method or `*`, a space, and a path below the API path: `GET /projects`. In the
-   * path `*` stands for one segment; `/**` at its end for the path before it and everything below.
+   * The requests that are forwarded: a method or `*`, a space, and a path below the API path, as `GET /projects`. In the path,
+   * `*` matches one segment, and `/**` at its end the path before it and everything below.
    */
   readonly allow: readonly string[];
-  /** The request's property that holds the client, as told to `apiClient`. Default `'apiClient'`. */
+  /** The request property that holds the client, as set for `apiClient`. Default: `'apiClient'`. */
   readonly property?: string | undefined;
 }
 
@@ -249,8 +250,8 @@ function privately(given: string | readonly string[] = 'no-cache'): string {
 
 /** Limits how long the rest of an unused upload is read. */
 function limitRest(req: IncomingMessage, { deadlines, timeoutMs }: ApiContext): void {
-  if (req.complete) return;
-  const limit = new CallLimit(deadlines, timeoutMs, undefined);
-  limit.signal.addEventListener('abort', () => req.destroy());
-  for (const event of ['end', 'close']) req.once(event, () => limit.end());
+  if (req.complete || req.destroyed) return;
+  const rest: Expiring = { expiresAt: 0, expire: () => req.destroy() };
+  deadlines.add(rest, timeoutMs);
+  for (const event of ['end', 'close']) req.once(event, () => deadlines.remove(rest));
 }

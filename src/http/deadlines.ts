@@ -1,13 +1,13 @@
-/** `setTimeout` fires at once beyond 2^31 - 1 ms, so longer waits are cut in pieces. */
+/** `setTimeout` fires at once beyond 2^31 - 1 ms, so longer waits are split. */
 const MAX_WAIT_MS = 2 ** 30;
 
-/** Least time between two scans: bounds the work, and with it how late an expiry may be. */
+/** Minimum time between two scans. Limits the work, and how late an expiry may be. */
 const RESOLUTION_MS = 20;
 
-/** A second scan that is later than this, in milliseconds, follows a suspension or a busy event loop: responses may wait to be read. */
+/** A scan that is this late, in milliseconds, follows a suspension or a busy event loop: responses may not have been read yet. */
 const LATE_MS = 100;
 
-/** Largest number of scans in a row that expire nothing: however busy the event loop is, a request expires in the end. */
+/** Most scans in a row that expire nothing: however busy the event loop is, a request expires eventually. */
 const MAX_POSTPONEMENTS = 5;
 
 /** Something that ends at a deadline. */
@@ -110,8 +110,8 @@ export class Deadlines {
     const lateMs = now - this.#nextScan;
     this.#timer = undefined;
     this.#nextScan = Infinity;
-    // Timers run before sockets are read: whatever has arrived meanwhile gets a turn of the event loop. A process that is
-    // suspended before that turn ends gets another one.
+    // Timers run before sockets are read: what has arrived by now gets a turn of the event loop. A process that is suspended
+    // before that turn ends gets another one.
     if (this.#postponements === 0 || (lateMs > LATE_MS && this.#postponements < MAX_POSTPONEMENTS)) {
       this.#postponements++;
       this.#scheduleScan(now, now);

@@ -6,7 +6,7 @@ import { TransportError } from './transport-error.js';
 /** A content encoding that is decoded here (RFC 9110, 8.4.1; RFC 7932). */
 export type ContentEncoding = 'gzip' | 'deflate' | 'br';
 
-/** Value for `Accept-Encoding`. Servers send deflate in two forms, which only a complete body tells apart (RFC 9110, 8.4.1.2). */
+/** Value for `Accept-Encoding`. Without deflate, of which servers send two forms that only a complete body distinguishes (RFC 9110, 8.4.1.2). */
 export const ACCEPTED_ENCODINGS = 'gzip, br';
 
 const ENCODINGS: Readonly<Record<string, ContentEncoding | 'identity'>> = {
@@ -45,7 +45,7 @@ export function decodedHeaders(headers: HttpHeaders): HttpHeaders {
 export async function decode(body: Buffer, encoding: ContentEncoding, maxBytes: number = Infinity): Promise<Buffer> {
   // Responses to HEAD, 204 and 304 may name an encoding and have no body.
   if (body.length === 0) return body;
-  // Loaded on first use: zlib takes its time, and most responses are not encoded.
+  // Loaded on first use: zlib is slow to load, and most responses are not encoded.
   const { brotliDecompress, gunzip, inflate, inflateRaw } = await import('node:zlib');
   const decoders: Record<ContentEncoding, typeof gunzip> = {
     gzip: gunzip,
@@ -79,7 +79,7 @@ export async function createDecoder(
   const decoder = create();
   const { _destroy: destroy, _flush: flush } = decoder;
   decoder._destroy = (fault, callback) => {
-    // Brotli has codes of its own. Errors of the system have a number too, and a `syscall`.
+    // Brotli has other codes. System errors have a number too, and a `syscall`.
     const isOfZlib = fault !== null && 'errno' in fault && !('syscall' in fault);
     const seen = isOfZlib ? bodyError(decodingError(fault)) : fault;
     destroy.call(decoder, seen instanceof Error ? seen : null, callback);

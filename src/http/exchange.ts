@@ -38,7 +38,7 @@ export abstract class Exchange<R> implements Expiring {
   /** The final status; 0 before. */
   protected status = 0;
   protected headers: RawHeaders = NO_RAW_HEADERS;
-  /** The headers among them that tell how to read the body, and maybe others. */
+  /** Those that describe the body, and maybe others. */
   protected bodyHeaders: HttpHeaders = NO_HEADERS;
   /** An encoding that cannot be decoded counts as `identity`. */
   protected encoding: ContentEncoding | 'identity' = 'identity';
@@ -112,7 +112,7 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Called once there is a connection, before anything is sent. */
   onConnect(abort: (reason: Error) => void): void {
-    // It ended while it waited for a connection: nothing may be sent any more.
+    // It ended while it waited for a connection: nothing may be sent.
     if (this.#isOver) abort(new TransportError('aborted', false));
     else {
       this.#abort = abort;
@@ -168,7 +168,7 @@ export abstract class Exchange<R> implements Expiring {
     this.#end(ownFault(body, fault) ?? transportError(fault, this.#abort !== undefined, origin));
   }
 
-  /** Hands the response over. From then on the exchange refers to it no more, so that a response nobody has can be collected. */
+  /** Hands the response over, and drops all references to it, so that it can be garbage collected. */
   protected handOver(response: R | Promise<R>): void {
     this.#resolve(response);
     this.#resolve = nothing;

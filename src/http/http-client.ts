@@ -60,7 +60,7 @@ export class HttpClient {
   send(request: HttpStreamRequest, Kind: ExchangeKind<unknown> = BufferedExchange): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const exchange = new Kind(request, this.#deadlines, resolve, reject);
-      // At once if there is a dispatcher: a promise more would cost a share of the throughput.
+      // At once if there is a dispatcher: another promise would cost throughput.
       if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher, this.#ownPool);
       else if (this.#closing !== undefined) reject(new TransportError('closed', false));
       else {
@@ -86,7 +86,7 @@ export class HttpClient {
   async #closePool(): Promise<void> {
     const pool = await this.#pool;
     if (pool === undefined) return;
-    // A stream that nobody reads would keep the pool open for ever.
+    // An unread stream would keep the pool open forever.
     const timer = setTimeout(() => this.#deadlines.expireUntil(Infinity), this.#graceMs);
     await pool.close();
     clearTimeout(timer);

@@ -7,7 +7,7 @@ import type { Dispatcher } from 'undici';
  */
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The `User-Agent` of the package, for applications that have none of their own. Firewalls refuse requests without one. */
+/** The default `User-Agent`. Firewalls refuse requests without one. */
 export const USER_AGENT = 'passport-oauth-app';
 
 /** One HTTP request to one of the service's hosts. */
@@ -51,7 +51,7 @@ export interface HttpResponse {
   readonly status: number;
   /** Without `content-encoding` and `content-length` if the body was decoded. */
   readonly headers: HttpHeaders;
-  /** The headers among them that tell how to read the body, if they are at hand without the others. */
+  /** Those that describe the body, if they are available without decoding the others. */
   readonly bodyHeaders?: HttpHeaders;
   /** Decoded. As received if its encoding is unknown or chained; `content-encoding` is still there then. */
   readonly body: Buffer;

@@ -16,7 +16,7 @@ const CHECK_MS = 1_000;
 /** Ends the requests whose bodies were garbage collected unread. */
 const unreachable = new FinalizationRegistry<{ handleEvent(): void }>((exchange) => exchange.handleEvent());
 
-/** Receives a response as soon as its headers are there, and passes the body on as fast as it is read and no faster. */
+/** Receives a response as soon as its headers arrive, and passes the body on as fast as it is read. */
 export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
   readonly #bodyError: (error: unknown) => unknown;
   /** Chunks that the reader has not asked for yet. */
@@ -67,7 +67,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
         wanted(this);
       },
       destroy: (error, callback) => {
-        // Ends the request if it is still running: nobody reads any more.
+        // Ends the request if it is still running: there is no reader.
         this.fail('aborted');
         callback(error);
       },
