@@ -27,7 +27,7 @@ export class HostMismatches {
     const { host: here } = visit;
     if (here === undefined) return;
     const { host, hostname } = new URL(redirectUri);
-    // Cookies do not tell ports apart.
+    // Cookies do not distinguish ports.
     const { hostname: hereName } = new URL(`http://${here}`);
     if (hereName === hostname) return;
     const message = `This login was begun at ${here} and came back to ${host}, where the browser does not send its cookie. Open the application at ${host}.`;
@@ -42,8 +42,8 @@ export class HostMismatches {
   }
 
   /**
-   * Returns what to tell of a login that was begun under another host name, or without TLS, and is lost now. Of the first one
-   * under another host name, this warns as well.
+   * Returns why a login was lost that began under another host name, or without TLS. Also warns about the first one under
+   * another host name.
    */
   explain(state: string | undefined): string | undefined {
     const message = state === undefined ? undefined : this.#messages.get(state);

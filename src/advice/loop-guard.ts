@@ -81,7 +81,7 @@ export class LoopGuard {
 
   /**
    * Records how the browser has come back from its login. With its grant it starts counting anew, unless another request came
-   * without: of two processes, each with sessions of its own, one knows the session. To be called if the cookie {@link isIn}
+   * without: of two processes that keep separate sessions, one knows the session. To be called if the cookie {@link isIn}
    * the request.
    *
    * @param found `lost`: the session is there, and its grant was not found.

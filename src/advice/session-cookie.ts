@@ -18,7 +18,7 @@ export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: un
 
 /**
  * Throws if the browser will leave the session cookie out of the page that a callback redirects to: it does so for
- * SameSite=Strict where another site has sent it to the callback. A callback that answers with a page of its own works.
+ * SameSite=Strict where another site has sent it to the callback. A callback that responds with a page works.
  *
  * @throws ConfigurationError
  */
