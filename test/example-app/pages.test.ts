@@ -126,7 +126,7 @@ describe('the pages of the example', () => {
     expect(page.headers.get('retry-after')).toBe('7');
     expect(page.text).toContain('The service is not responding');
     expect(page.text).toContain('You are still logged in');
-    expect(page.text).toContain('in <b>7 s</b>');
+    expect(page.text).toContain('Wait <b>7 s</b>');
     expect(page.text).toContain('data-wait="7"');
     expect(log.mock.calls.flat().join('\n')).not.toMatch(/eyJ[\w-]{8}/);
     mend();
@@ -153,7 +153,7 @@ describe('the pages of the example', () => {
     const page = await open('/projects');
     expect(page.status).toBe(status);
     expect(page.text).toContain(title);
-    expect(page.text).toContain('in <b>3600 s</b>');
+    expect(page.text).toContain('Wait <b>3600 s</b>');
     expect(page.text).not.toContain('refused');
   });
 
