@@ -39,6 +39,12 @@ const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
   'invalid_scope',
 ]);
 
+/** GitHub's words for registered ones. @see https://docs.github.com/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors */
+const OF_GITHUB: ReadonlyMap<string, string> = new Map([
+  ['bad_refresh_token', 'invalid_grant'],
+  ['incorrect_client_credentials', 'invalid_client'],
+]);
+
 const ERROR_FIELDS = ['error', 'code', 'errorType', 'errorCode', 'status', 'category'] as const;
 const DESCRIPTION_FIELDS = ['error_description', 'message', 'detail', 'reason'] as const;
 
@@ -136,8 +142,8 @@ function errorIdentifier(value: string | undefined, secrets: readonly string[]):
   if (value === undefined) return UNRECOGNIZED;
   // A registered one decides over a grant and is taken as it is, even if a short secret happens to be a part of the word.
   if (REGISTERED_ERRORS.has(value)) return value;
-  // GitHub's name for an invalid grant at a refresh.
-  if (value === 'bad_refresh_token') return 'invalid_grant';
+  const registered = OF_GITHUB.get(value);
+  if (registered !== undefined) return registered;
   // No identifier has a word of 25 characters: it is a token.
   if (!IDENTIFIER.test(value) || /[a-z0-9]{25}/i.test(value)) return UNRECOGNIZED;
   return secrets.some((secret) => secret !== '' && value.includes(secret)) ? UNRECOGNIZED : value;

@@ -160,6 +160,13 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
 });
 
 describe('a refusal of the client', () => {
+  test('in GitHub’s word, with status 200, is no refusal of the grant: a page gets the error', async () => {
+    const { server, page } = await loggedInAt();
+    server.always(json({ error: 'incorrect_client_credentials' }));
+    expect((await page()).json()).toMatchObject({ name: 'TokenError', code: 'ERR_TOKEN_REFUSED' });
+    expect(world.errors.at(-1)).toMatchObject({ error: 'invalid_client' });
+  });
+
   test('a refusal of the client says nothing of the refresh token', async () => {
     const told = warnings('ERR_REFRESH_REFUSED');
     await loggedIn();
