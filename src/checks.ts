@@ -289,5 +289,3 @@ export function kindOf(value: unknown): string {
 function shown(value: unknown): string {
   return typeof value === 'number' ? String(value) : kindOf(value);
 }
-
-export { optionError as wrong };

@@ -1,5 +1,5 @@
 import { decodings } from '../api/request-target.js';
-import { wrong } from '../checks.js';
+import { optionError } from '../checks.js';
 
 /** One entry of the option `allow`, such as `GET /projects/*`. */
 interface Rule {
@@ -24,7 +24,7 @@ export class AllowList {
    */
   static read(option: string, value: unknown): AllowList {
     if (Array.isArray(value) && value.length > 0) return new AllowList(value.map((entry) => ruleOf(option, entry)));
-    throw wrong(option, "expected a list of requests, such as ['GET /projects', '* /projects/*/files/**']");
+    throw optionError(option, "expected a list of requests, such as ['GET /projects', '* /projects/*/files/**']");
   }
 
   /**
@@ -47,7 +47,7 @@ function ruleOf(option: string, entry: unknown): Rule {
   const named = isBelow ? segments.slice(0, -1) : segments;
   const isPath = path === '/' || named.every((segment) => /^(?:\*|(?!\.\.?$)[\w.~!$&'()+,=:@-]+)$/.test(segment));
   if (path === undefined || !isPath) {
-    throw wrong(
+    throw optionError(
       option,
       "expected entries such as 'GET /projects/*': a method in upper case or *, a space, and a path. * in the path stands for one segment, ** at its end for all below",
     );

@@ -1,4 +1,4 @@
-import { type Optional, readOptions, withDefault, wrong } from '../checks.js';
+import { type Optional, optionError, readOptions, withDefault } from '../checks.js';
 import { refuseFramework } from '../session/framework.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
 import { type Handler, type ManyStrategies, manyOf } from './many-strategies.js';
@@ -14,7 +14,7 @@ export interface ApiClientOptions {
 /** Reads the name of the request property that holds the client. */
 export const clientProperty: Optional<string> = withDefault('apiClient', (option, value) => {
   if (typeof value === 'string' && value !== '') return value;
-  throw wrong(option, 'expected the name of a request property');
+  throw optionError(option, 'expected the name of a request property');
 });
 
 /** Names of the strategies whose clients are attached under a property; `undefined` where several share it. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, sourceOf } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
-import { type Optional, withDefault, wrong } from '../checks.js';
+import { type Optional, optionError, withDefault } from '../checks.js';
 import { isPrefetch } from '../session/fetch-metadata.js';
 import { HeaderBudget } from '../session/header-budget.js';
 import { redirect } from '../session/redirect.js';
@@ -13,7 +13,7 @@ import type { Visit } from '../session/visit.js';
 /** Reads the path of the login route, where browsers that request a page are redirected. Default: no redirect. */
 export const loginRoute: Optional<string | undefined> = withDefault(undefined, (option, value) => {
   if (typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)) return value;
-  throw wrong(option, 'expected the path of the login route, such as /login');
+  throw optionError(option, 'expected the path of the login route, such as /login');
 });
 
 /** Returns true if a request asks for the login route itself. */

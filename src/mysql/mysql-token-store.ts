@@ -1,4 +1,4 @@
-import { readOptions, withMethods, wrong } from '../checks.js';
+import { optionError, readOptions, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import {
   once,
@@ -155,7 +155,7 @@ function resultOf(answer: unknown): SqlResult {
   const [result]: readonly unknown[] = Array.isArray(answer) ? answer : [];
   if (Array.isArray(result)) return { rows: result, changed: 0 };
   const isHeader = typeof result === 'object' && result !== null && 'affectedRows' in result;
-  if (!isHeader) throw wrong('pool', 'expected a pool of mysql2, whose queries resolve to rows or a header');
+  if (!isHeader) throw optionError('pool', 'expected a pool of mysql2, whose queries resolve to rows or a header');
   return { rows: [], changed: Number(result.affectedRows) };
 }
 

@@ -1,4 +1,4 @@
-import { withMethods, wrong } from '../checks.js';
+import { optionError, withMethods } from '../checks.js';
 import type { ListenForChanges } from '../stores/change-feed.js';
 
 /** A client of node-redis 4 or later: single, pool, Sentinel or Cluster. */
@@ -68,7 +68,8 @@ export function connectionOf(client: RedisClientLike): RedisConnection {
   if (given.has('call') && typeof given.field('status') === 'string') return ioRedisConnection(given);
   // The clients of node-redis 3, and later ones in their legacy mode, call back and return no promise.
   const isNodeRedis = given.has('sendCommand') && typeof given.field('isOpen') === 'boolean';
-  if (!isNodeRedis || given.option('legacyMode')) throw wrong('client', `expected ${expected}, got another object`);
+  if (!isNodeRedis || given.option('legacyMode'))
+    throw optionError('client', `expected ${expected}, got another object`);
   return nodeRedisConnection(given);
 }
 

@@ -20,7 +20,7 @@ export async function askForParameters(
 ): Promise<TokenParameters | undefined> {
   const asked = (async () => applicationGrant(grantId))();
   const late = () =>
-    check.wrong('applicationGrant', `expected a result within the timeout of ${timeoutMs} ms, got none`);
+    check.optionError('applicationGrant', `expected a result within the timeout of ${timeoutMs} ms, got none`);
   let given: unknown;
   try {
     given = await withTimeout(asked, timeoutMs, late);
@@ -33,20 +33,20 @@ export async function askForParameters(
 }
 
 function readParameters(given: unknown): TokenParameters {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw unexpected(check.kindOf(given));
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) throw parametersError(check.kindOf(given));
   const { grant_type, ...others } = Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== undefined && value !== null),
   );
-  if (typeof grant_type !== 'string' || grant_type === '') throw unexpected('none with a grant_type');
+  if (typeof grant_type !== 'string' || grant_type === '') throw parametersError('none with a grant_type');
   for (const [name, value] of Object.entries(others)) {
-    if (OF_THE_CLIENT.has(name)) throw unexpected(`${name}, which is added from the options of the strategy`);
+    if (OF_THE_CLIENT.has(name)) throw parametersError(`${name}, which is added from the options of the strategy`);
     if (typeof value !== 'string' && !(typeof value === 'number' && Number.isFinite(value)))
-      throw unexpected(`${check.kindOf(value)} for ${name}`);
+      throw parametersError(`${check.kindOf(value)} for ${name}`);
   }
   return { grant_type, ...others };
 }
 
-function unexpected(found: string): ConfigurationError {
+function parametersError(found: string): ConfigurationError {
   const expected = 'expected the parameters of a token request, texts and numbers, among them grant_type';
-  return check.wrong('applicationGrant', `${expected}, or undefined for the grant of a user, got ${found}`);
+  return check.optionError('applicationGrant', `${expected}, or undefined for the grant of a user, got ${found}`);
 }

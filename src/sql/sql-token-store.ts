@@ -1,4 +1,4 @@
-import { type Reader, wrong } from '../checks.js';
+import { optionError, type Reader } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { type Lease, leaseLock } from '../stores/lease-lock.js';
@@ -91,7 +91,7 @@ export const tableName: Reader<readonly string[]> = (option, value) => {
   const parts = typeof value === 'string' ? value.split('.') : [];
   const isName = (part: string): boolean => part.length <= MAX_NAME_LENGTH && /^[A-Za-z_][A-Za-z0-9_]*$/.test(part);
   if (parts.length >= 1 && parts.length <= 2 && parts.every(isName)) return parts;
-  throw wrong(
+  throw optionError(
     option,
     `expected a name, or a schema and a name with a dot between, each of letters, digits and underscores, ${MAX_NAME_LENGTH} at most`,
   );

@@ -1,4 +1,4 @@
-import { readOptions, withMethods, wrong } from '../checks.js';
+import { optionError, readOptions, withMethods } from '../checks.js';
 import { PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore, tableName } from '../sql/sql-token-store.js';
 import { leaseSeconds } from '../stores/lease-lock.js';
 import { type ListedTokenStore, ttlSeconds } from '../stores/token-store.js';
@@ -53,7 +53,7 @@ export function sqliteTokenStore(
   const expected = 'a DatabaseSync of node:sqlite or a Database of better-sqlite3';
   const given = withMethods<SqliteDatabaseLike>(expected, ['prepare', 'exec'])('database', database);
   // The databases of the packages sqlite3 and sqlite call back or return promises.
-  if ('each' in given) throw wrong('database', `expected ${expected}, got an asynchronous database`);
+  if ('each' in given) throw optionError('database', `expected ${expected}, got an asynchronous database`);
   const { table, ...times } = readOptions('sqliteTokenStore', options, {
     table: tableName,
     ttl: ttlSeconds,

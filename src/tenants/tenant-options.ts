@@ -90,7 +90,7 @@ export function readTenantsOptions(options: unknown): TenantsSettings {
   const common = Object.fromEntries(Object.entries(given).filter(([name]) => !isOwn(name)));
   const { ttl, ...settings } = check.readOptions('tenants(options)', own, OWN);
   if (!settings.callbackURL.includes('{tenant}') && settings.allowedHosts.domain === undefined)
-    throw check.wrong(
+    throw check.optionError(
       'callbackURL',
       'expected {tenant} in it: one URL for tenants of several domains would let one of them get the codes of another (RFC 9700, 4.4)',
     );
