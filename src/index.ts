@@ -26,6 +26,7 @@ export {
 export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export { type ForwardOptions, forward } from './forward/forward.js';
 export type { GrantSummary } from './grants/grant-summary.js';
+export type { AuthenticateOptions } from './login/authenticate.js';
 export type {
   Profile,
   Verify,

@@ -5,7 +5,7 @@ import { boolean, readOptions, result, text, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId, newGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
-import { type AuthenticateOptions, authenticate } from './login/authenticate.js';
+import { authenticate, type RouteOptions } from './login/authenticate.js';
 import type { PassportActions } from './login/passport-actions.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from './login/verify.js';
 import type { ImportedTokens } from './oauth/imported-tokens.js';
@@ -96,7 +96,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /** Handles a request to the routes of login and callback. Passport calls it. */
-  override authenticate(req: IncomingMessage, options: AuthenticateOptions = {}): void {
+  override authenticate(req: IncomingMessage, options: RouteOptions = {}): void {
     const runtime = runtimeOf(this);
     // Once more at the first request: a method may have been set on the strategy meanwhile.
     if (!runtime.isInUse) refuseHooks(this);

@@ -17,6 +17,9 @@ const MAX_LOGIN_PATHS = 50;
 /** No person makes two rounds within this time: each follows the one before at once. */
 export const ROUND_MAX_AGE_S = 60;
 
+/** Callbacks in a row that come back with no parameters, after which the next one is an error. */
+const MAX_EMPTY = 5;
+
 /** The account of logins that failed. */
 export const NO_ACCOUNT = '';
 
@@ -113,6 +116,23 @@ export class LoopGuard {
   }
 
   /**
+   * Counts a login that begins at the path of its callback while another one is pending, unless the user has clicked: the
+   * service may send browsers back with no parameters, again and again.
+   *
+   * @throws ConfigurationError if that was often
+   */
+  async countEmptyCallback(visit: Visit, res: ServerResponse, manager: GrantManager): Promise<void> {
+    const { 'sec-fetch-site': site } = visit.headers;
+    if (site === 'same-origin' || site === 'none' || !visit.cookieHeader.includes('.login.')) return;
+    const [, rounds = 0, , , account] = this.#cookie.read(visit) ?? [];
+    if (rounds >= MAX_EMPTY && account === markOf(NO_ACCOUNT)) {
+      this.reset(visit, res);
+      throw new ConfigurationError(EMPTY_CALLBACKS, { code: 'ERR_LOGIN_LOOP' });
+    }
+    this.count(visit, res, NO_ACCOUNT, '', manager);
+  }
+
+  /**
    * Throws if the browser has made too many rounds with this account. Starts counting anew, and discards the grant of the last
    * one, as {@link count} does.
    *
@@ -154,6 +174,9 @@ function storyOf(cameBack: Return, visit: Visit): string {
     return `its session was found by some requests, and not by others: sessions live in the memory of one of several processes. ${SHARE_SESSIONS}`;
   return `came back without a session, or without its user, each time. ${likelyCause(visit)}`;
 }
+
+const EMPTY_CALLBACKS =
+  'The service has sent the browser back to callbackURL several times with neither code nor error. Is the callback URL that is registered at the service another one, or does a proxy drop the query?';
 
 const SHARE_SESSIONS =
   'Give express-session a store that all processes share, such as connect-redis or connect-pg-simple, or have the balancer send each browser to one process.';

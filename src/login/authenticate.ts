@@ -11,8 +11,41 @@ import { type CallbackContext, handleCallback } from './callback.js';
 import { type CallbackRoute, hasCallbackParameters, refuseOwnerless } from './callback-request.js';
 import { type PassportActions, passOn } from './passport-actions.js';
 
-/** Options of `passport.authenticate` and `passport.authorize` that the strategy uses. */
-export interface AuthenticateOptions extends LoginOptions {
+/**
+ * Options of `passport.authenticate` and `passport.authorize`: Passport's, and those of this strategy. A value of this type can
+ * be passed to both, whatever the types of Passport say.
+ *
+ * `state` is an object of at most 500 characters as JSON that travels with the login: `req.authInfo.state` after it, and in
+ * `verify`. It has no other place in this type, since Passport's types allow a text alone.
+ */
+export interface AuthenticateOptions {
+  readonly [state: `stat${string}`]: Readonly<Record<string, unknown>> | undefined;
+  /** Scopes of the logins that begin at this route. Default: the strategy's. */
+  readonly scope?: string | string[] | undefined;
+  /** The redirect URL of this route. Default: the strategy's. */
+  readonly callbackURL?: string | undefined;
+  /** Further parameters of the authorization request, for this route. They replace those of the strategy. */
+  readonly authorizationParams?:
+    | Readonly<Record<string, string>>
+    | ((req: IncomingMessage & Express.Request) => Readonly<Record<string, string>>)
+    | undefined;
+  readonly session?: boolean | undefined;
+  readonly successRedirect?: string | undefined;
+  readonly successReturnToOrRedirect?: string | undefined;
+  readonly failureRedirect?: string | undefined;
+  readonly successFlash?: string | boolean | undefined;
+  readonly successMessage?: string | boolean | undefined;
+  readonly failureFlash?: string | boolean | undefined;
+  readonly failureMessage?: string | boolean | undefined;
+  readonly failWithError?: boolean | undefined;
+  readonly keepSessionInfo?: boolean | undefined;
+  readonly assignProperty?: string | undefined;
+  readonly authInfo?: boolean | undefined;
+  readonly userProperty?: string | undefined;
+}
+
+/** What the strategy reads of these options, as JavaScript passes them. */
+export interface RouteOptions extends LoginOptions {
   readonly session?: unknown;
   readonly successRedirect?: unknown;
   readonly successReturnToOrRedirect?: unknown;
@@ -35,7 +68,7 @@ export async function authenticate(
   context: LoginContext,
   actions: PassportActions,
   req: IncomingMessage,
-  options: AuthenticateOptions,
+  options: RouteOptions,
 ): Promise<void> {
   let res: ServerResponse | undefined;
   try {
@@ -51,23 +84,16 @@ export async function authenticate(
     warnOfIgnoredOptions(options, context.advice);
     const own = options.callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', options.callbackURL);
     const visit = new Visit(req);
-    const usual = context.settings.callbackURL;
-    // A callback is known by its path, whose front a proxy may have stripped, or by its parameters.
-    const { url, path } = visit;
-    const here = asRouted(path);
-    const expected = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(own ?? usual, path);
-    // A route that leads on after the login is no login route, whose path may end like that of the callback.
-    const leadsOn = Boolean(options.successRedirect ?? options.successReturnToOrRedirect ?? options.failureRedirect);
-    const isThere = here === expected || (leadsOn && here !== '' && expected.endsWith(here));
-    const isCallback = isThere || (url.includes('?') && hasCallbackParameters(url));
-    if (isCallback) await handleCallback(context, actions, visit, res, routeOf(own, options));
-    else await handleLogin(context, actions, visit, res, own ?? usual, options);
+    // One route may be for both: a request without the parameters of a callback begins a login.
+    if (visit.url.includes('?') && hasCallbackParameters(visit.url))
+      await handleCallback(context, actions, visit, res, routeOf(own, options));
+    else await handleLogin(context, actions, visit, res, own, options);
   } catch (error) {
     await passOn(ofStrategy(error, context.settings.name), actions, res);
   }
 }
 
-function routeOf(callbackURL: string | undefined, options: AuthenticateOptions): CallbackRoute {
+function routeOf(callbackURL: string | undefined, options: RouteOptions): CallbackRoute {
   const isConnection = Boolean(options.assignProperty);
   return {
     callbackURL,
@@ -86,8 +112,8 @@ async function handleLogin(
   actions: PassportActions,
   visit: Visit,
   res: ServerResponse,
-  callbackURL: string,
-  options: AuthenticateOptions,
+  own: string | undefined,
+  options: RouteOptions,
 ): Promise<void> {
   const { grants, advice } = context;
   const { req, headers } = visit;
@@ -106,6 +132,9 @@ async function handleLogin(
     actions.fail(ownerless.info, ownerless.status);
     return;
   }
+  const callbackURL = own ?? context.settings.callbackURL;
+  const callbackPath = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(callbackURL, visit.path);
+  if (asRouted(visit.path) === callbackPath) await advice.loops.countEmptyCallback(visit, res, grants.managerFor(req));
   advice.loops.rememberRoute(visit);
   const location = beginLogin(context, visit, res, callbackURL, options);
   if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);

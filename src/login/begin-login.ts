@@ -17,6 +17,8 @@ export interface LoginOptions {
   readonly callbackURL?: unknown;
   /** Further parameters of the authorization request, for this route. They replace those of the strategy. */
   readonly authorizationParams?: unknown;
+  /** Data that travels with the login. */
+  readonly state?: unknown;
   /** Set by `passport.authorize`, which connects an account and logs nobody in. */
   readonly assignProperty?: unknown;
 }
@@ -80,6 +82,7 @@ export function beginLogin(
   // What a page of the application has asked for: nothing that a link could say.
   const steppedUp = returnTo === undefined ? undefined : pageScopes()?.take(visit, res, returnTo, grants.idOf(req));
   const scope = steppedUp ?? frame?.scope ?? ofRouteOrStrategy;
+  const data = options.state === undefined ? undefined : loginData('state', options.state);
   const isConnection = Boolean(options.assignProperty);
   const isDefault = redirectUri === settings.callbackURL && scope === settings.scope;
   const request = isDefault ? context.defaultRequest : authorizationRequest(settings, redirectUri, scope);
@@ -88,7 +91,7 @@ export function beginLogin(
   const userMark = grants.userMarkOf(req, isConnection);
   const ownScope = scope === settings.scope ? undefined : scope;
   const isStepUp = steppedUp !== undefined || frame?.isStepUp === true;
-  const login = { redirectUri, returnTo, isConnection, isSilent, isStepUp, scope: ownScope, userMark, frame };
+  const login = { redirectUri, returnTo, isConnection, isSilent, isStepUp, scope: ownScope, userMark, frame, data };
   const budget = new HeaderBudget(visit, res, request.url.length + further.text.length + STATE_LENGTH);
   const { state, codeChallenge, cookies } = pendingLogins.begin(visit, login, settings.pkce, budget);
   advice.hosts.note(visit, redirectUri, state);
@@ -96,6 +99,36 @@ export function beginLogin(
   // Base64url needs no escapes.
   const challenge = codeChallenge === undefined ? '' : `&code_challenge=${codeChallenge}&code_challenge_method=S256`;
   return `${request.url}&state=${state}${further.text}${challenge}`;
+}
+
+/** Most characters of the data that travels with a login. */
+const MAX_DATA_LENGTH = 500;
+
+/** Reads the option `state` of `passport.authenticate`. @throws ConfigurationError */
+function loginData(option: string, value: unknown): Readonly<Record<string, unknown>> {
+  const problem = `expected a plain JSON object of at most ${MAX_DATA_LENGTH} characters that travels with the login. The strategy makes the parameter state itself`;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw check.optionError(option, problem);
+  if (!isShort(value) || !isPlain(value)) throw check.optionError(option, problem);
+  return { ...value };
+}
+
+function isShort(value: object): boolean {
+  try {
+    return JSON.stringify(value).length <= MAX_DATA_LENGTH;
+  } catch {
+    // It has a cycle, or a big integer.
+    return false;
+  }
+}
+
+/** Returns true for what JSON keeps as it is. An undefined property is left out. */
+function isPlain(value: unknown): boolean {
+  if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') return true;
+  if (typeof value === 'number') return Number.isFinite(value);
+  if (Array.isArray(value)) return value.every((one) => one !== undefined && isPlain(one));
+  if (typeof value !== 'object') return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return (prototype === Object.prototype || prototype === null) && Object.values(value).every(isPlain);
 }
 
 /** Characters of the parameters `state`, `code_challenge` and `code_challenge_method` in an authorization request. */

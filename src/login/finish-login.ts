@@ -155,7 +155,7 @@ async function exchangeCode(
   { settings, endpoint, verify, clientOf, advice }: FinishLoginContext,
   req: IncomingMessage,
   code: string,
-  { redirectUri, codeVerifier, returnTo }: PendingLogin,
+  { redirectUri, codeVerifier, returnTo, data }: PendingLogin,
   scope: readonly string[],
 ): Promise<CallbackOutcome> {
   const { name, userProfile, passReqToCallback } = settings;
@@ -167,12 +167,21 @@ async function exchangeCode(
     // Of opaque tokens, the profile alone names the user.
     tokens = { ...tokens, subject: userIdOf({ id: profile.id }) };
   } else if (verify && profile.id === undefined) warnOfMissingId(advice);
+  // As passport-oauth2 hands it on, for `verify` with passReqToCallback.
+  if (data !== undefined) Reflect.set(req, 'authInfo', { state: data });
   const verdict = verify
     ? await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile)
     : { user: profile, info: undefined };
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
   refuseUserWithoutId(verdict.user);
-  return { kind: 'success', tokens, verdict, returnTo };
+  const info = data === undefined ? verdict.info : { ...infoObject(verdict.info), state: data };
+  return { kind: 'success', tokens, verdict: { ...verdict, info }, returnTo };
+}
+
+/** Returns what `verify` gave as info, as an object. */
+function infoObject(info: unknown): object {
+  if (typeof info === 'object' && info !== null) return info;
+  return info === undefined ? {} : { message: info };
 }
 
 /** Ends a callback with an error. @throws AuthorizationError unless the user declined; ConfigurationError if the application's function throws */

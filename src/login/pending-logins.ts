@@ -39,6 +39,8 @@ export interface PendingLogin {
   readonly codeVerifier: string | undefined;
   /** The frame that a popup logs in for, instead of logging in its own browser. */
   readonly frame?: FrameTarget | undefined;
+  /** The option `state` of `passport.authenticate`. */
+  readonly data?: Readonly<Record<string, unknown>> | undefined;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
   /** Line of `Set-Cookie` that ends the login in the browser. */
@@ -57,6 +59,7 @@ interface Sealed {
   readonly u?: string | undefined;
   readonly r?: string | undefined;
   readonly s?: string | undefined;
+  readonly d?: Readonly<Record<string, unknown>> | undefined;
   readonly f?: readonly [challenge: string, grantId?: string] | undefined;
 }
 
@@ -157,7 +160,7 @@ export class PendingLogins {
   }
 
   #contentOf(login: NewLogin, codeVerifier: string | undefined): Sealed {
-    const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame } = login;
+    const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame, data } = login;
     const kind = (isConnection ? 1 : 0) | (isSilent ? 2 : 0) | (isStepUp ? 4 : 0);
     return {
       v: codeVerifier,
@@ -167,6 +170,7 @@ export class PendingLogins {
       // The usual one is a part of the context.
       r: redirectUri === this.#options.callbackURL ? undefined : redirectUri,
       s: scope,
+      d: data,
       f: frame && (frame.grantId === undefined ? [frame.challenge] : [frame.challenge, frame.grantId]),
     };
   }
@@ -187,6 +191,7 @@ export class PendingLogins {
         u: userMark = '',
         r,
         s: scope,
+        d: data,
         f,
       } = JSON.parse(text) as Sealed;
       const redirectUri = r ?? this.#options.callbackURL;
@@ -202,6 +207,7 @@ export class PendingLogins {
         scope,
         userMark,
         codeVerifier,
+        data,
         frame: f && { challenge: f[0], grantId: f[1] },
         expiresAt,
         endCookie: loginCookie(visit.req, name, '', 0),

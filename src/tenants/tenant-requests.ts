@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ApiClient, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
 import { OAuthAppError, ofStrategy } from '../errors.js';
-import { type AuthenticateOptions, authenticate } from '../login/authenticate.js';
+import { authenticate, type RouteOptions } from '../login/authenticate.js';
 import { hasCallbackParameters } from '../login/callback-request.js';
 import { type PassportActions, passOn } from '../login/passport-actions.js';
 import { tokensOfLogin } from '../login/pending-logins.js';
@@ -48,7 +48,7 @@ export class TenantRequests {
   }
 
   /** Answers a request to the routes of login and callback. Never rejects. */
-  async authenticate(req: IncomingMessage, actions: PassportActions, options: AuthenticateOptions): Promise<void> {
+  async authenticate(req: IncomingMessage, actions: PassportActions, options: RouteOptions): Promise<void> {
     try {
       const tenant = await this.#options.tenantOf(req);
       const found = tenant ?? this.#tenantOfLogin(req) ?? this.#options.sessions.latest(req);

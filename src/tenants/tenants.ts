@@ -7,7 +7,7 @@ import { checkedGrantId } from '../grants/grant.js';
 import type { GrantSummary } from '../grants/grant-summary.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
 import { abortSignal } from '../jobs/grant-list.js';
-import type { AuthenticateOptions } from '../login/authenticate.js';
+import type { RouteOptions } from '../login/authenticate.js';
 import type { PassportActions } from '../login/passport-actions.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import { type ManyStrategies, standIn } from '../middleware/many-strategies.js';
@@ -111,7 +111,7 @@ export class Tenants implements ManyStrategies {
   }
 
   /** Handles a request to the routes of login and callback. Passport calls it. */
-  authenticate(req: IncomingMessage, options: AuthenticateOptions = {}): void {
+  authenticate(req: IncomingMessage, options: RouteOptions = {}): void {
     // Requests share an instance that is given to passport.authenticate: its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import connect from 'connect';
 import session from 'express-session';
 import passportModule from 'passport';
-import { apiClient, memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
+import { type AuthenticateOptions, apiClient, memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
+import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   addStrategy,
@@ -26,6 +27,7 @@ import {
   type Handler,
   logInLocally,
   logOutLocally,
+  type Req,
   sendJson,
   tellOutcome,
   type World,
@@ -102,19 +104,93 @@ describe('small edges of a login', () => {
     expect(redirectUri).toBe('http://app.example:8443/callback');
   });
 
-  test('a bare callback path starts no login, also at a route with its own callbackURL and behind a proxy', async () => {
+  test(
+    'one path is for login and callback, and ends if the service sends browsers back with nothing',
+    threats(122),
+    async () => {
+      await open({
+        strategy: { callbackURL: 'http://app.example/auth' },
+        routes: (app, { passport }) => {
+          const options = { successRedirect: '/', failureRedirect: '/declined' };
+          app.get('/auth', passport.authenticate('oauth-app', options) as Handler);
+        },
+      });
+      const begun = await browser.visit(`${world.url}/auth`);
+      expect([begun.status, begun.headers.get('location')]).toEqual([
+        302,
+        expect.stringContaining('/oauth/authorize?'),
+      ]);
+      register('http://app.example/auth');
+      const callback = await world.service.approve(String(begun.headers.get('location')));
+      const end = await browser.visit(callback.replace('http://app.example', world.url));
+      expect([end.status, end.headers.get('location')]).toEqual([302, '/']);
+      const statuses: number[] = [];
+      for (let round = 0; round < 8; round++) statuses.push((await visit('/auth')).status);
+      expect(statuses).toContain(500);
+      expect(world.errors.at(-1)).toMatchObject({
+        code: 'ERR_LOGIN_LOOP',
+        message: expect.stringContaining('callbackURL'),
+      });
+      const click = { headers: { 'sec-fetch-site': 'same-origin' } };
+      for (let round = 0; round < 8; round++) expect((await visit('/auth', click)).status).toBe(302);
+    },
+  );
+
+  test('a login route whose path is the end of the callback path begins logins, and redirects as it says', async () => {
     await open({
-      strategy: { callbackURL: 'http://app.example/shop/callback' },
-      routes: (app, { passport }) => {
-        const options = { callbackURL: 'http://app.example/tenant/back' } as object;
-        app.get('/tenant/back', passport.authenticate('oauth-app', options) as Handler);
-      },
+      strategy: { callbackURL: 'http://app.example/auth/login' },
+      authenticate: { failureRedirect: '/declined' },
     });
-    for (const path of ['/callback', '/callback/', '/tenant/back']) {
-      const answer = await rawRequest(world.url, path);
-      expect([answer.status, answer.headers.location]).toEqual([400, undefined]);
-    }
-    expect((await rawRequest(world.url, '/login')).status).toBe(302);
+    expect((await visit('/login')).headers.get('location')).toContain('/oauth/authorize?');
+  });
+
+  test('data travels with a login, for each tab its own, to verify and to req.authInfo', threats(121), async () => {
+    const seen: unknown[] = [];
+    await open({
+      strategy: { passReqToCallback: true } as object,
+      verify: (req: Req, _a: string, _r: string, profile: { id: string }, done: (...args: unknown[]) => void) => {
+        seen.push(req.authInfo);
+        done(null, { id: profile.id }, { message: 'hello' });
+      },
+      routes: (app, { passport }) =>
+        app.get('/join/:role', (req, res, next) => {
+          const role = String(Reflect.get(Reflect.get(req, 'params'), 'role'));
+          const options: AuthenticateOptions = { state: { role }, session: true, failureRedirect: '/declined' };
+          (passport.authenticate('oauth-app', options) as Handler)(req, res, next);
+        }),
+      callback:
+        ({ passport }) =>
+        (req, res, next) =>
+          (passport.authenticate('oauth-app') as Handler)(req, res, (error) =>
+            error ? next(error) : sendJson(res, req.authInfo),
+          ),
+    });
+    const [buyer, seller] = [
+      await world.begin(browser, {}, '/join/buyer'),
+      await world.begin(browser, {}, '/join/seller'),
+    ];
+    for (const [callback, role] of [
+      [seller, 'seller'],
+      [buyer, 'buyer'],
+    ] as const)
+      expect((await browser.visit(callback)).json()).toEqual({ message: 'hello', state: { role } });
+    expect(seen).toEqual([{ state: { role: 'seller' } }, { state: { role: 'buyer' } }]);
+    expect((await browser.visit(await world.begin(browser))).json()).toEqual({ message: 'hello' });
+    expect((await visit(`/join/${'x'.repeat(500)}`)).json()).toMatchObject({
+      code: 'ERR_CONFIGURATION',
+      message: expect.stringMatching(/^state: /),
+    });
+  });
+
+  test('two services with one callback URL are refused before the browser leaves', threats(123), async () => {
+    await open();
+    const other = await startEmulator();
+    onTestFinished(() => other.close());
+    const twin = new Strategy({ ...other.options, name: 'other', callbackURL: `${world.url}/callback`, scope: 'tm' });
+    const refused = await visit('/login');
+    expect([refused.status, refused.json().code]).toEqual([500, 'ERR_SHARED_CALLBACK']);
+    await twin.close();
+    expect((await visit('/login')).status).toBe(302);
   });
 
   test('an empty X-Forwarded-Host is skipped, and a senseless Host is answered with 400', async () => {
@@ -149,10 +225,10 @@ describe('small edges of a login', () => {
   });
 
   test('options of passport.authenticate that have no effect are reported once', async () => {
-    await open({ authenticate: { state: 'mine', prompt: 'consent' } });
+    await open({ authenticate: { display: 'popup', prompt: 'consent' } });
     const told = warnings('ERR_IGNORED_OPTION');
     for (let time = 0; time < 3; time++) expect((await rawRequest(world.url, '/login')).status).toBe(302);
-    const words = [expect.stringContaining('the option state'), expect.stringContaining('the option prompt')];
+    const words = [expect.stringContaining('the option display'), expect.stringContaining('the option prompt')];
     expect(told.map(({ message }) => message)).toEqual(words);
   });
 

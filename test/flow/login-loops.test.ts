@@ -1,6 +1,9 @@
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import session from 'express-session';
 import { apiClient, requireAuthorization } from 'passport-oauth-app';
-import { describe, expect, test } from 'vitest';
+import { startEmulator } from 'passport-oauth-app/emulator';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser, type Page } from '../support/browser.js';
 import { browser, clock, loggedIn, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
@@ -114,6 +117,59 @@ describe('a login that leads nowhere', threats(60), () => {
     expect(page.json().message).toContain('failureRedirect leads to the login route');
     expect(rounds).toBeLessThanOrEqual(3);
     expect(world.stored()).toEqual([]);
+  });
+});
+
+/** Starts processes of one application behind a proxy that sends each request to the next one. */
+async function openBalanced(count: number, store?: session.MemoryStore): Promise<World> {
+  const targets: string[] = [];
+  let turn = 0;
+  const proxy = createServer((req, res) => {
+    const { hostname, port } = new URL(targets[turn++ % count] ?? '');
+    const options = { hostname, port, path: req.url, method: req.method, headers: req.headers, agent: false };
+    req.pipe(
+      request(options, (answer) => {
+        res.writeHead(answer.statusCode ?? 0, answer.rawHeaders);
+        answer.pipe(res);
+      }),
+    );
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void proxy.close());
+  const { port } = proxy.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const service = await startEmulator();
+  onTestFinished(() => service.close());
+  service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/callback`] });
+  for (let process = 0; process < count; process++) {
+    const options = {
+      running: service,
+      strategy: { callbackURL: `${url}/callback` },
+      ...(store && { session: { store } }),
+    };
+    targets.push((await open(options)).url);
+  }
+  return { ...world, service, url };
+}
+
+describe('sessions in the memory of one of several processes', threats(118), () => {
+  test.for([2, 3, 5])('end in an error that says so, with %d processes', async (count) => {
+    const balanced = await openBalanced(count);
+    const { page, rounds } = await goRound(balanced, new Browser(), '/projects');
+    expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
+    expect(page.json().message).toContain('sessions live in the memory of one of several processes');
+    expect(rounds).toBeLessThanOrEqual(4);
+  });
+
+  test('are no such error if all processes share them, however often a user logs in', async () => {
+    const balanced = await openBalanced(2, new session.MemoryStore());
+    const browser = new Browser();
+    for (let time = 0; time < 20; time++) {
+      const { page, rounds } = await goRound(balanced, browser, '/projects');
+      expect([page.status, rounds]).toEqual([200, 1]);
+      // Without a logout that this package sees.
+      browser.cookies(balanced.url).delete('connect.sid');
+    }
   });
 });
 
