@@ -30,6 +30,7 @@ export const sidebar = [
       page('Frameworks and tools', 'frameworks'),
       page('Test your application', 'testing'),
       page('Run the emulator', 'emulator'),
+      page('Tenants', 'tenants'),
       page('Migrate', 'migration'),
     ],
   },

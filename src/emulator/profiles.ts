@@ -309,8 +309,11 @@ export type ProfileOptions = Pick<
   | 'clientAuthentication'
   | 'scopeSeparator'
   | 'authorizationParams'
-> &
-  Partial<Pick<Profile, 'accessTokenHeader'>>;
+  | 'accessTokenHeader'
+> & {
+  /** No host of a provider may get a token. */
+  readonly enterpriseHosts: undefined;
+};
 
 /** Returns all options of a strategy that decide about addresses and formats, so that none of a provider's remains below them. */
 export function profileOptions({
@@ -325,6 +328,6 @@ export function profileOptions({
   accessTokenHeader,
 }: Profile): ProfileOptions {
   const paths = { authorizationPath, tokenPath, revocationPath, apiPath };
-  const header = accessTokenHeader === undefined ? {} : { accessTokenHeader };
-  return { ...paths, tokenRequest, clientAuthentication, scopeSeparator, authorizationParams, ...header };
+  const wire = { tokenRequest, clientAuthentication, scopeSeparator, authorizationParams, accessTokenHeader };
+  return { ...paths, ...wire, enterpriseHosts: undefined };
 }

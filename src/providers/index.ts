@@ -33,6 +33,8 @@ export {
   zoom,
 } from './services.js';
 
+export { shopify, type TenantProvider, zendesk } from './tenant-services.js';
+
 /** A page of a list of Crowdin's API. @see https://support.crowdin.com/developer/api/v2/ */
 export interface CrowdinList<T> {
   readonly data: readonly CrowdinItem<T>[];

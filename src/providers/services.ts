@@ -491,6 +491,9 @@ export const salesforce: Omit<IdentifyingProvider, 'baseUrl'> = Object.freeze({
   tokenRequest: 'form',
   accessTokenLifetime: 7_200,
   userProfile: async (_client: ApiClient, { id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+  // Of two refreshes at once, the second is refused with this word too, although the refresh token is alive.
+  endsGrant: ({ error, description }: Refusal): boolean =>
+    error === 'invalid_grant' && !/already being processed/i.test(description ?? ''),
 });
 
 /**

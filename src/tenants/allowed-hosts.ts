@@ -1,18 +1,27 @@
 import { lookup } from 'node:dns/promises';
 import { ConfigurationError } from '../errors.js';
 import { HostPatterns, isPrivateAddress } from '../oauth/host-patterns.js';
+import { withTimeout } from '../waiting.js';
+
+/** How long the directory waits for a name server, in milliseconds. The connection checks the address again. */
+const LOOKUP_MS = 2_000;
 
 /** The hosts that the addresses of tenants may have. */
 export class AllowedHosts {
   readonly #hosts: HostPatterns;
 
-  private constructor(hosts: HostPatterns) {
+  /** As the application has listed them. */
+  readonly entries: readonly string[];
+
+  private constructor(entries: readonly string[], hosts: HostPatterns) {
+    this.entries = entries;
     this.#hosts = hosts;
   }
 
   /** Reads the option `allowedHosts`. @throws ConfigurationError */
   static read(option: string, value: unknown): AllowedHosts {
-    return new AllowedHosts(HostPatterns.read(option, value));
+    const hosts = HostPatterns.read(option, value);
+    return new AllowedHosts([value].flat().map(String), hosts);
   }
 
   /** The domain of all patterns, if they have one: a name and the names below it. */
@@ -40,7 +49,7 @@ export class AllowedHosts {
   async checkAddresses(option: string, address: string): Promise<void> {
     const { hostname } = new URL(address);
     if (this.#hosts.mayBePrivate(hostname)) return;
-    const found = await lookup(hostname, { all: true }).catch(() => []);
+    const found = await withTimeout(lookup(hostname, { all: true }), LOOKUP_MS, () => new Error()).catch(() => []);
     if (found.some((one) => this.refusesAddress(hostname, one.address)))
       throw refused(option, `${hostname}, which leads to a private network`);
   }

@@ -54,8 +54,7 @@ export class TenantGrants {
         { option: 'tokenStore', code: 'ERR_NO_LIST' },
       );
     const prefix = tenant === undefined ? encodeURIComponent(nameOfTenant(name, '')) : storePrefix(name, tenant);
-    const listed: AsyncIterable<string> = Reflect.apply(store.list, store, [prefix]);
-    const ids = listed[Symbol.asyncIterator]();
+    const ids = store.list(prefix)[Symbol.asyncIterator]();
     try {
       for (;;) {
         signal?.throwIfAborted();

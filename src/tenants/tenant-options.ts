@@ -97,6 +97,11 @@ export function readTenantsOptions(options: unknown): TenantsSettings {
   return { ...settings, ttlMs: ttl * 1000, common };
 }
 
+/** Returns the hosts of addresses that token responses name: they have to be allowed too. */
+export function hostsOf({ enterpriseBaseUrl }: { readonly enterpriseBaseUrl?: unknown }, hosts: AllowedHosts): object {
+  return typeof enterpriseBaseUrl === 'function' ? { enterpriseHosts: hosts.entries } : {};
+}
+
 /** Options that have to be the same for all tenants: they decide where grants are found. */
 const COMMON = ['name', 'callbackURL', 'tokenStore', 'encryptionKeys', 'clock'];
 
@@ -132,6 +137,11 @@ export async function strategyOptions(
   });
   for (const [option, address] of addresses) allowedHosts.check(option, address);
   await Promise.all(addresses.map(([option, address]) => allowedHosts.checkAddresses(option, address)));
-  const own = { callbackURL: callbackURL.replaceAll('{tenant}', tenant.tenant), tokenStore, [TENANT]: tenant };
+  const own = {
+    ...hostsOf(merged, allowedHosts),
+    callbackURL: callbackURL.replaceAll('{tenant}', tenant.tenant),
+    tokenStore,
+    [TENANT]: tenant,
+  };
   return { ...merged, ...own };
 }

@@ -20,7 +20,7 @@ import { tenantClient } from './tenant-client.js';
 import { unknownTenant } from './tenant-error.js';
 import { type TenantGrantSummary, TenantGrants } from './tenant-grants.js';
 import { canonicalTenant } from './tenant-name.js';
-import { readTenantsOptions, strategyOptions, type TenantsOptions } from './tenant-options.js';
+import { hostsOf, readTenantsOptions, strategyOptions, type TenantsOptions } from './tenant-options.js';
 import { TenantRequests } from './tenant-requests.js';
 import { type TenantLogin, TenantSessions } from './tenant-session.js';
 
@@ -76,7 +76,7 @@ export class Tenants implements ManyStrategies {
     checkVerify(verify);
     const settings = readTenantsOptions(options);
     const { tokenStore: store, tenantOf, resolve, allowedHosts, max, ttlMs, common } = settings;
-    const shared = resolveOptions({ ...SAMPLE, ...common, tokenStore: store });
+    const shared = resolveOptions({ ...SAMPLE, ...common, ...hostsOf(common, allowedHosts), tokenStore: store });
     const { name, clock, timeoutMs, encryptionKeys, dispatcher } = shared;
     this.name = name;
     const refuses = (hostname: string, address: string) => allowedHosts.refusesAddress(hostname, address);

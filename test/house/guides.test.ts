@@ -73,6 +73,36 @@ function appOf(strategy, sessions = {}) {
 }
 `;
 
+test('docs/tenants.md has an application of many shops, and a job for one', () =>
+  visit('docs/tenants.md', ['shops.ts'])`
+import { memoryTokenStore } from 'passport-oauth-app';
+import { createApp } from './shops.js';
+process.env.NODE_ENV = 'test';
+const service = await startEmulator({ profile: 'shopify', tenants: ['acme', 'globex'] });
+const allowedHosts = ['*.localhost:' + new URL(service.authUrl).port];
+const findShop = async (shop) => (service.applications.some(({ tenant }) => tenant === shop) ? service.optionsOf(shop) : undefined);
+const { app, shops } = createApp({ origin, allowedHosts, tokenStore: memoryTokenStore(), findShop });
+server.on('request', app);
+for (const shop of ['acme', 'globex']) {
+  const { clientID } = service.optionsOf(shop);
+  service.register({ clientID, redirectUrls: [origin + '/callback/' + shop] });
+}
+const page = origin + '/shops/acme';
+assert.equal((await fetch(page)).status, 401);
+const { response, fetch: browse } = await service.logIn(fetch, { login: page + '/login?returnTo=/shops/acme' });
+assert.deepEqual(await response.json(), { data: { shop: { id: 'gid://shopify/Shop/acme', name: 'acme', myshopifyDomain: 'acme.myshopify.com' } } });
+assert.equal((await browse(origin + '/shops/globex')).status, 401);
+assert.equal((await browse(origin + '/shops/other/login')).status, 404);
+service.expireAccessTokens();
+const job = shops.client({ tenant: 'acme', grantId: 'offline' });
+assert.equal((await job.post('/2026-10/graphql.json', { json: {} })).data.shop.name, 'acme');
+assert.equal(service.requests.at(-1).headers['x-shopify-access-token'].length > 20, true);
+await browse(origin + '/logout', { method: 'POST' });
+assert.equal((await browse(page)).status, 401);
+await shops.close();
+await service.close();
+`);
+
 test('docs/jobs.md has an installed application, from the Installed event to the Uninstall event', () =>
   visit('docs/jobs.md', ['installed.ts', 'installed-by-user.ts'])`
 import { SignJWT } from 'jose';

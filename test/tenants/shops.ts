@@ -27,6 +27,8 @@ export interface ShopsOptions {
   /** Changes what the directory says of a tenant. */
   readonly resolve?: (tenant: string, usual: object | undefined) => unknown;
   readonly routes?: (app: Express) => void;
+  /** One callback URL serves all tenants. */
+  readonly sharesCallback?: boolean;
 }
 
 /** An application of many tenants, and the service that has them. */
@@ -48,7 +50,7 @@ export async function openShops({ service, running, options, resolve, routes, ..
   const shops = tenants(
     {
       ...{ name: 'shop', scope: ['project'], tokenStore },
-      callbackURL: `${url}/callback/{tenant}`,
+      callbackURL: given.sharesCallback ? `${url}/callback` : `${url}/callback/{tenant}`,
       allowedHosts: [`*.localhost:${new URL(emulator.authUrl).port}`],
       tenantOf: (req) => req.params.shop,
       resolve: async (tenant) => {
@@ -79,7 +81,7 @@ export async function openShops({ service, running, options, resolve, routes, ..
     req.apiClient.projects().then((projects) => res.json(projects), next);
   });
   routes?.(app);
-  const callback = passport.authenticate('shop', { failureRedirect: '/declined' });
+  const callback = passport.authenticate('shop');
   app.get(['/callback', '/callback/:shop'], callback, (_req, res) => res.send('Logged in.'));
   app.use('/shops/:shop', shop);
   app.use('/latest', shop);

@@ -1,15 +1,32 @@
-import { describe, expect, test } from 'vitest';
-import { openShops } from './shops.js';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { createServer } from 'node:http';
+import { hostname } from 'node:os';
+import { memoryTokenStore } from 'passport-oauth-app';
+import type { Emulator } from 'passport-oauth-app/emulator';
+import { salesforce, shopify, zendesk } from 'passport-oauth-app/providers';
+import { type TenantsOptions, tenants } from 'passport-oauth-app/tenants';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { openStore } from '../support/open-store.mjs';
+import { rawRequest } from '../support/raw-request.js';
+import { hasRedis, startRedis } from '../support/redis-server.js';
+import { threats } from '../support/threats.js';
+import { openShops, SHOPS } from './shops.js';
+
+const refused = { status: 403 };
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}
 
 describe('a login', () => {
   test('belongs to one tenant, and a session may have several', async () => {
     const { browser, logIn, me, url, requestsTo } = await openShops();
-    expect(await (await logIn(browser, 'acme')).text).toBe('Logged in.');
-    expect(await me(browser, 'ACME')).toMatchObject({
-      authorized: true,
-      tenant: 'acme',
-      user: { id: '1', tenant: 'acme' },
-    });
+    expect((await logIn(browser, 'acme')).text).toBe('Logged in.');
+    const user = { id: '1', tenant: 'acme' };
+    expect(await me(browser, 'ACME')).toMatchObject({ authorized: true, tenant: 'acme', user });
     expect(await me(browser, 'globex')).toMatchObject({ authorized: false, tenant: 'globex' });
     await logIn(browser, 'globex', '2');
     expect(await me(browser, 'acme')).toMatchObject({ authorized: true });
@@ -20,4 +37,452 @@ describe('a login', () => {
     expect(requestsTo('acme', '/api/v2/projects')).toHaveLength(1);
     expect(requestsTo('globex', '/api/v2/projects')).toHaveLength(0);
   });
+
+  test('with ids of the application counts at its tenant alone, whoever is logged in elsewhere', async () => {
+    const grantId = (_req: unknown, user: Express.User) => Reflect.get(user, 'id');
+    const { logIn, me, shops } = await openShops({ options: { grantId } });
+    const [victim, other] = [new Browser(), new Browser()];
+    await logIn(victim, 'acme', '2');
+    await logIn(other, 'globex', '2');
+    expect(await shops.grant({ tenant: 'acme', grantId: '2' })).toMatchObject({ tenant: 'acme', subject: '2' });
+    // The user of globex has the same id as somebody at acme.
+    expect(await me(other, 'acme')).toMatchObject({ authorized: false });
+    await logIn(other, 'acme', '1');
+    expect(await me(other, 'acme')).toMatchObject({ authorized: true });
+    await logIn(victim, 'globex', '1');
+    expect(await me(victim, 'acme')).toMatchObject({ authorized: true });
+  });
+
+  test('ends at all tenants with logout(shops), and every grant is deleted', async () => {
+    const { browser, logIn, me, url, shops } = await openShops();
+    for (const tenant of SHOPS) await logIn(browser, tenant);
+    expect(await all(shops.grants())).toHaveLength(3);
+    await browser.visit(`${url}/logout`, { method: 'POST' });
+    for (const tenant of SHOPS) expect(await me(browser, tenant)).toMatchObject({ authorized: false });
+    expect((await all(shops.grants())).filter(({ ended }) => !ended)).toEqual([]);
+  });
+
+  test('is found again by its pending login where one callback URL serves all', async () => {
+    const { browser, me, url, service } = await openShops({ sharesCallback: true });
+    const [first, second] = await Promise.all(
+      ['acme', 'globex'].map((tenant) => browser.visit(`${url}/shops/${tenant}/login`)),
+    );
+    for (const page of [second, first])
+      expect((await browser.visit(await service.approve(page?.headers.get('location') ?? ''))).text).toBe('Logged in.');
+    for (const tenant of ['acme', 'globex']) expect(await me(browser, tenant)).toMatchObject({ authorized: true });
+    expect((await browser.visit(`${url}/callback?code=x&state=${'x'.repeat(43)}`)).status).toBe(403);
+  });
+});
+
+describe('an attack', threats(129), () => {
+  test('by a callback of another tenant is refused, and no request leaves', async () => {
+    const { browser, service, url, me } = await openShops();
+    const page = await browser.visit(`${url}/shops/acme/login`);
+    const callback = new URL(await service.approve(page.headers.get('location') ?? ''));
+    service.requests.length = 0;
+    expect(await browser.visit(`${url}/callback/globex${callback.search}`)).toMatchObject(refused);
+    // A hostile tenant's server has sent the browser back with the code of another.
+    const hostile = await browser.visit(`${url}/shops/globex/login`);
+    const state = new URL(hostile.headers.get('location') ?? '').searchParams.get('state') ?? '';
+    const code = callback.searchParams.get('code') ?? '';
+    expect(await browser.visit(`${url}/callback/acme?${new URLSearchParams({ code, state })}`)).toMatchObject(refused);
+    expect(service.requests).toEqual([]);
+    expect(await me(browser, 'globex')).toMatchObject({ authorized: false });
+    expect((await browser.visit(callback.href)).text).toBe('Logged in.');
+  });
+
+  test('by a name or a forged Host reaches nothing but the directory', async () => {
+    const caught: string[] = [];
+    const server = createServer((req, res) => {
+      caught.push(`${req.headers.host}${req.url}`);
+      res.end();
+    });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    onTestFinished(() => void server.close());
+    const { url, service, asked } = await openShops();
+    const names = [
+      ...['evil.com', 'acme.localhost.evil.com', 'acme.myshopify.com.evil.com', 'xn--acme-9na', 'acme%2f..%2fglobex'],
+      ...[
+        'acme%00',
+        'acme%0d%0aHost:%20evil',
+        'acme@evil.com',
+        'acme:80',
+        '127.0.0.1',
+        '0x7f000001',
+        '[::1]',
+        '2130706433',
+      ],
+      ...['%E2%84%80cme', 'ａcme', '..', '.', '%20acme', 'acme%20', 'a'.repeat(300), '__proto__', 'constructor'],
+    ];
+    for (const name of names) {
+      expect((await rawRequest(url, `/shops/${encodeURI(decodeURI(name))}/login`)).status).toBeGreaterThanOrEqual(400);
+      expect(
+        JSON.parse((await rawRequest(url, `/shops/${encodeURI(decodeURI(name))}/me`)).text || '{}').authorized,
+      ).not.toBe(true);
+    }
+    const headers = { host: 'evil.com', 'x-forwarded-host': 'evil.com' };
+    const { location = '' } = (await rawRequest(url, '/shops/acme/login', { headers })).headers;
+    expect(new URL(location).origin).toBe(service.optionsOf('acme').authUrl);
+    expect(new URL(location).searchParams.get('redirect_uri')).toBe(`${url}/callback/acme`);
+    expect([service.requests, caught]).toEqual([[], []]);
+    for (const name of asked) expect(name).toMatch(/^[a-z0-9._-]{1,253}$/);
+  });
+
+  test.for<[what: string, change: (port: number) => object]>([
+    ['another host', (port) => ({ authUrl: `http://evil.localhost.test:${port}` })],
+    ['another host of the API', (port) => ({ baseUrl: `https://evil.example:${port}` })],
+    ['another port', () => ({ baseUrl: 'http://acme.localhost:1' })],
+    ['the domain itself', (port) => ({ authUrl: `http://localhost:${port}` })],
+    ['user info', (port) => ({ baseUrl: `http://a:b@acme.localhost:${port}` })],
+    ['an address', (port) => ({ tokenPath: `http://127.0.0.1:${port}/oauth/token` })],
+    ['an address in hexadecimal', (port) => ({ tokenPath: `http://0x7f.1:${port}/oauth/token` })],
+    ['an address of IPv6', (port) => ({ revocationPath: `http://[::1]:${port}/oauth/revoke` })],
+    ['a further origin', (port) => ({ origins: [`http://127.0.0.1:${port}`] })],
+    ['a template', (port) => ({ enterpriseBaseUrl: `http://{domain}.evil:${port}` })],
+  ])('by a directory that names %s is ERR_TENANT_HOST, and nothing is sent', async ([, change]) => {
+    const { url, service, shops } = await openShops({
+      resolve: (_tenant, usual) =>
+        usual && { ...usual, ...change(Number(new URL(Reflect.get(usual, 'authUrl')).port)) },
+    });
+    const page = await rawRequest(url, '/shops/acme/login', { headers: { accept: 'application/json' } });
+    expect([page.status, JSON.parse(page.text).error]).toEqual([500, 'ERR_TENANT_HOST']);
+    await expect(shops.client({ tenant: 'acme', grantId: '1' }).get('/user')).rejects.toMatchObject({
+      name: 'ConfigurationError',
+      code: 'ERR_TENANT_HOST',
+    });
+    expect(service.requests).toEqual([]);
+  });
+
+  test('by a public name that leads to this machine is refused, unless it is listed exactly', async () => {
+    const name = hostname().toLowerCase();
+    const resolve = () => ({
+      authUrl: `https://${name}`,
+      baseUrl: `https://${name}`,
+      clientID: 'x',
+      clientSecret: 'y',
+    });
+    const open = (allowedHosts: string[]) => {
+      const rest = { scope: '', tenantOf: () => 'acme', callbackURL: 'https://app.example.net/{tenant}', resolve };
+      const shops = tenants({ ...rest, allowedHosts, tokenStore: memoryTokenStore() });
+      onTestFinished(() => shops.close());
+      return shops.grant({ tenant: 'acme', grantId: '1' });
+    };
+    expect(await open([name])).toBeUndefined();
+    if (name.includes('.'))
+      await expect(open([`*.${name.split('.').slice(1).join('.')}`])).rejects.toMatchObject({
+        code: 'ERR_TENANT_HOST',
+      });
+  });
+});
+
+describe('the directory', () => {
+  test('is asked once by many, again after ttl, and at once after forget()', async () => {
+    let now = Date.now();
+    const { shops, asked } = await openShops({ options: { ttl: 60, clock: () => now } });
+    const ask = () => shops.grant({ tenant: 'acme', grantId: '1' });
+    await Promise.all(Array.from({ length: 20 }, ask));
+    expect(asked).toEqual(['acme']);
+    now += 61_000;
+    await ask();
+    shops.forget('Acme');
+    await ask();
+    expect(asked).toEqual(['acme', 'acme', 'acme']);
+  });
+
+  test('that fails leaves a ready tenant for ttl, and is a 503 then; grants are kept', async () => {
+    let now = Date.now();
+    let isDown = false;
+    const { shops, browser, logIn, me, url } = await openShops({
+      options: { ttl: 60, clock: () => now },
+      resolve: (_tenant, usual) => {
+        if (isDown) throw new Error('down');
+        return usual;
+      },
+    });
+    await logIn(browser, 'acme');
+    isDown = true;
+    now += 61_000;
+    expect(await me(browser, 'acme')).toMatchObject({ authorized: true });
+    now += 61_000;
+    const page = await browser.visit(`${url}/shops/acme/projects`, { headers: { accept: 'application/json' } });
+    expect([page.status, page.json().error]).toEqual([503, 'ERR_TENANT_UNAVAILABLE']);
+    isDown = false;
+    expect(await me(browser, 'acme')).toMatchObject({ authorized: true });
+    isDown = true;
+    shops.forget('acme');
+    await expect(shops.client({ tenant: 'acme', grantId: '1' }).get('/user')).rejects.toMatchObject({
+      name: 'ServiceUnavailableError',
+      code: 'ERR_TENANT_UNAVAILABLE',
+    });
+    await expect(shops.deleteTenant('acme')).resolves.toBeUndefined();
+    expect((await all(shops.grants({ tenant: 'acme' }))).filter(({ ended }) => !ended)).toEqual([]);
+  });
+
+  test('may change a secret: the next refresh sends the new one', async () => {
+    let now = Date.now();
+    let clientSecret = 'acme-client-secret';
+    const { browser, logIn, url, service } = await openShops({
+      options: { ttl: 60, clock: () => now },
+      resolve: (_tenant, usual) => usual && { ...usual, clientSecret },
+    });
+    await logIn(browser, 'acme');
+    clientSecret = 'another secret';
+    now += 61_000;
+    service.expireAccessTokens();
+    await browser.visit(`${url}/shops/acme/projects`);
+    expect(
+      service.requests.find(({ body }) => Reflect.get(Object(body), 'grant_type') === 'refresh_token')?.body,
+    ).toMatchObject({
+      client_secret: clientSecret,
+    });
+  });
+
+  test('may move a tenant: a valid token serves to its end, then ERR_TENANT_CHANGED, and nothing is sent to the new host', async () => {
+    let now = Date.now();
+    let host = 'acme';
+    const { browser, logIn, url, service, shops, requestsTo } = await openShops({
+      options: { ttl: 60, clock: () => now, revocationPath: '/oauth/revoke' },
+      resolve: (_tenant, usual) =>
+        usual && { ...usual, authUrl: String(Reflect.get(usual, 'authUrl')).replace('acme', host) },
+    });
+    await logIn(browser, 'acme');
+    const data = () => browser.visit(`${url}/shops/acme/projects`, { headers: { accept: 'application/json' } });
+    host = 'globex';
+    now += 61_000;
+    expect((await data()).status).toBe(200);
+    now += 7200_000;
+    expect((await data()).status).toBe(401);
+    const [{ grantId = '' } = {}] = await all(shops.grants({ tenant: 'acme' }));
+    const call = shops.client({ tenant: 'acme', grantId }).get('/user');
+    await expect(call).rejects.toMatchObject({ name: 'NotAuthorizedError', code: 'ERR_TENANT_CHANGED', status: 401 });
+    expect(requestsTo('globex')).toEqual([]);
+    host = 'acme';
+    now += 61_000;
+    expect((await data()).status).toBe(200);
+    host = 'globex';
+    now += 61_000;
+    await shops.deleteTenant('acme');
+    expect([...requestsTo('globex'), ...requestsTo('globex', '/oauth/revoke')]).toEqual([]);
+    expect(service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(2);
+  });
+
+  test('knows no such tenant: a login and a job are 404, a page has no grant', async () => {
+    const { url, shops, browser, me } = await openShops();
+    const page = await browser.visit(`${url}/shops/unknown/login`, { headers: { accept: 'application/json' } });
+    expect([page.status, page.json().error]).toEqual([404, 'ERR_UNKNOWN_TENANT']);
+    expect(await me(browser, 'unknown')).toMatchObject({ authorized: false });
+    await expect(shops.client({ tenant: 'unknown', grantId: '1' }).get('/user')).rejects.toMatchObject({
+      code: 'ERR_UNKNOWN_TENANT',
+      status: 404,
+      strategy: 'shop',
+    });
+    expect((await browser.visit(`${url}/latest/login`, { headers: { accept: 'application/json' } })).json().error).toBe(
+      'ERR_UNKNOWN_TENANT',
+    );
+  });
+});
+
+describe('outside of a request', () => {
+  const tokens = (expiresAt = Date.now() + 3_600_000) => ({
+    accessToken: 'imported',
+    refreshToken: 'unknown',
+    expiresAt,
+  });
+
+  test('a job in another process needs tenant and id alone', async () => {
+    const { browser, logIn, tokenStore, service, shops } = await openShops();
+    await logIn(browser, 'acme');
+    const [{ grantId = '' } = {}] = await all(shops.grants({ tenant: 'acme' }));
+    await shops.close();
+    const job = await openShops({ running: service, tokenStore });
+    const client = job.shops.client({ tenant: 'acme', grantId });
+    expect(client).toMatchObject({ tenant: 'acme', grantId, authorized: true });
+    expect(await client.get('/user')).toMatchObject({ data: { id: '1' } });
+    expect(client.baseUrl).toBe(`${service.optionsOf('acme').baseUrl}/api/v2`);
+    service.expireAccessTokens();
+    expect(await all(client.paginate('/projects'))).toHaveLength(3);
+  });
+
+  test('grants are listed, imported and deleted by tenant; a name and a tenant are never another', async () => {
+    const { shops } = await openShops({
+      resolve: (tenant, usual) =>
+        usual ??
+        (tenant.startsWith('acme')
+          ? { authUrl: 'http://acme.localhost:1', baseUrl: 'http://acme.localhost:1', clientID: 'x', clientSecret: 'y' }
+          : undefined),
+      options: { allowedHosts: ['*.localhost:1', '*.localhost'], tenantOf: () => undefined },
+    });
+    for (const tenant of ['acme.1', 'acme.10', 'acme-1'])
+      expect(await shops.importGrant({ tenant, grantId: 'a+b' }, tokens())).toBe(true);
+    expect((await all(shops.grants())).map(({ tenant }) => tenant).toSorted()).toEqual(['acme-1', 'acme.1', 'acme.10']);
+    expect(await all(shops.grants({ tenant: 'acme.1' }))).toMatchObject([{ grantId: 'a+b', tenant: 'acme.1' }]);
+    await shops.deleteTenant('acme.1');
+    await shops.deleteGrant({ tenant: 'acme-1', grantId: 'a+b' });
+    expect((await all(shops.grants())).filter(({ ended }) => !ended)).toMatchObject([{ tenant: 'acme.10' }]);
+  });
+
+  test('events and errors name strategy and tenant', async () => {
+    const events: unknown[] = [];
+    const listen = (event: unknown) => events.push(event);
+    const channels = ['login', 'grant', 'api', 'refresh'].map((name) => `passport-oauth-app:${name}`);
+    for (const name of channels) subscribe(name, listen);
+    onTestFinished(() => {
+      for (const name of channels) unsubscribe(name, listen);
+    });
+    const { browser, logIn, url, service } = await openShops();
+    await logIn(browser, 'acme');
+    service.expireAccessTokens();
+    await browser.visit(`${url}/shops/acme/projects`);
+    expect(events.length).toBeGreaterThan(4);
+    for (const event of events) expect(event).toMatchObject({ strategy: 'shop', tenant: 'acme' });
+  });
+
+  test('keepAlive refreshes the grants of one tenant, or of all', async () => {
+    const { logIn, shops, requestsTo } = await openShops();
+    for (const tenant of ['acme', 'globex']) await logIn(new Browser(), tenant);
+    expect(await shops.keepAlive({ tenant: 'acme', olderThan: 0 })).toMatchObject({ seen: 1, refreshed: 1 });
+    expect(requestsTo('globex')).toHaveLength(1);
+    expect(await shops.keepAlive({ olderThan: 0 })).toMatchObject({ seen: 2, refreshed: 2 });
+    expect(requestsTo('globex')).toHaveLength(2);
+  });
+});
+
+describe('a provider', () => {
+  // The token response names the API's address.
+  const enterpriseBaseUrl = (_claims: unknown, { instance_url: url }: Readonly<Record<string, unknown>>) => url;
+  const salesforceOf = { ...salesforce, enterpriseBaseUrl };
+
+  test.for<[name: 'salesforce' | 'zendesk' | 'shopify', id: string, api: string]>([
+    ['salesforce', 'https://login.salesforce.com/id/00D000000000001EAA/1', '/services/data'],
+    ['zendesk', '1', '/api/v2'],
+    ['shopify', 'gid://shopify/Shop/acme', '/admin/api'],
+  ])('%s logs in at its tenant, calls its API and refreshes', async ([name, id, apiPath]) => {
+    const { browser, logIn, me, url, service, requestsTo } = await openShops({
+      service: { profile: name },
+      options: { salesforce: salesforceOf, zendesk, shopify }[name],
+    });
+    await logIn(browser, 'acme');
+    const baseUrl = `${service.optionsOf('acme').baseUrl}${apiPath}`;
+    expect(await me(browser, 'acme')).toMatchObject({ authorized: true, baseUrl, user: { id, tenant: 'acme' } });
+    service.expireAccessTokens();
+    expect((await browser.visit(`${url}/shops/acme/projects`)).status).toBe(200);
+    expect(requestsTo('acme', `${apiPath}/projects`)).toHaveLength(2);
+    service.revoke('1');
+    const lost = await browser.visit(`${url}/shops/acme/projects`, { headers: { accept: 'application/json' } });
+    expect(lost.status).toBe(401);
+  });
+
+  test('salesforce names an address outside of allowedHosts: the login fails, and no token goes there', async () => {
+    const users = [{ id: '1', name: 'Ada', tokenFields: { instance_url: 'https://evil.example' } }];
+    const { browser, logIn, me } = await openShops({
+      service: { profile: 'salesforce', users },
+      options: salesforceOf,
+    });
+    expect((await logIn(browser, 'acme')).status).toBe(502);
+    expect(await me(browser, 'acme')).toMatchObject({ authorized: false });
+  });
+
+  test.skipIf(!hasRedis())(
+    'salesforce revokes at a reuse: of forty callers over two connections one refreshes, and the login lives',
+    async () => {
+      const server = await startRedis();
+      onTestFinished(() => server.stop());
+      const open = async (running?: Emulator) => {
+        const { tokenStore, close } = await openStore({ redis: server.url, lease: 30 });
+        onTestFinished(async () => void (await close()));
+        const service = { profile: 'salesforce' } as const;
+        return await openShops({ service, ...(running ? { running } : {}), tokenStore, options: salesforceOf });
+      };
+      const first = await open();
+      const second = await open(first.service);
+      await first.logIn(first.browser, 'acme');
+      const [{ grantId = '' } = {}] = await all(first.shops.grants({ tenant: 'acme' }));
+      const call = ({ shops }: typeof first) => shops.client({ tenant: 'acme', grantId }).get('/user');
+      await Promise.all([call(first), call(second)]);
+      first.service.expireAccessTokens();
+      first.service.requests.length = 0;
+      await Promise.all([first, second].flatMap((one) => Array.from({ length: 20 }, () => call(one))));
+      expect(first.requestsTo('acme', '/services/oauth2/token')).toHaveLength(1);
+      first.service.expireAccessTokens();
+      expect(await Promise.all([call(second), call(first)])).toHaveLength(2);
+    },
+  );
+});
+
+describe('many tenants', () => {
+  test('beside one whose token endpoint hangs notice nothing', async () => {
+    const names = Array.from({ length: 30 }, (_, number) => `t${number}`);
+    const { logIn, url, service } = await openShops({ service: { tenants: names } });
+    const browsers = await Promise.all(
+      names.map(async (tenant) => {
+        const browser = new Browser();
+        await logIn(browser, tenant);
+        return { tenant, browser };
+      }),
+    );
+    service.fail('token', { hang: true, tenant: 't0', times: Number.POSITIVE_INFINITY });
+    service.expireAccessTokens();
+    const visits = browsers.map(({ tenant, browser }) => browser.visit(`${url}/shops/${tenant}/projects`));
+    visits[0]?.catch(() => {});
+    const answers = await Promise.all(visits.slice(1));
+    expect(answers.map(({ status }) => status)).toEqual(Array(29).fill(200));
+  });
+
+  test('that are dropped lose no refresh that runs, and clients go on', async () => {
+    const { shops, logIn, service, requestsTo, asked } = await openShops({ options: { max: 1 } });
+    await logIn(new Browser(), 'acme');
+    const [{ grantId = '' } = {}] = await all(shops.grants({ tenant: 'acme' }));
+    service.expireAccessTokens();
+    service.fail('token', { delay: 300, tenant: 'acme' });
+    const client = shops.client({ tenant: 'acme', grantId });
+    const call = client.get('/user');
+    await expect.poll(() => requestsTo('acme')).toHaveLength(2);
+    await shops.grant({ tenant: 'globex', grantId: '1' });
+    // Another strategy of the tenant joins the refresh that runs.
+    expect(await Promise.all([call, client.get('/user')])).toHaveLength(2);
+    expect(requestsTo('acme')).toHaveLength(2);
+    expect(asked.filter((name) => name === 'acme').length).toBeGreaterThan(1);
+  });
+
+  test('use one connection for changes', async () => {
+    let watched = 0;
+    const tokenStore = { ...memoryTokenStore() };
+    const base = memoryTokenStore();
+    Object.setPrototypeOf(tokenStore, base);
+    const store = new Proxy(base, {
+      get(target, key) {
+        if (key === 'watch')
+          return () => {
+            watched += 1;
+            return () => (watched -= 1);
+          };
+        const value = Reflect.get(target, key, target);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+    const { logIn, shops } = await openShops({ tokenStore: store, options: { max: 1 } });
+    for (const tenant of SHOPS) await logIn(new Browser(), tenant);
+    expect(watched).toBeLessThanOrEqual(1);
+    await shops.close();
+    await expect.poll(() => watched).toBe(0);
+  });
+});
+
+test.for<[what: string, options: Partial<TenantsOptions>, message: RegExp]>([
+  ['no directory', { resolve: undefined as never }, /^resolve: /],
+  ['no hosts', { allowedHosts: [] }, /^allowedHosts: expected a list of host names/],
+  ['a pattern in the middle', { allowedHosts: ['a.*.com'] }, /^allowedHosts: /],
+  ['no token store', { tokenStore: undefined as never }, /^tokenStore: /],
+  ['an unknown option', { tenantOff: 1 } as never, /tenantOff/],
+  [
+    'one callback URL for tenants of two domains',
+    { callbackURL: 'https://app.example.net/callback', allowedHosts: ['*.a.com', '*.b.com'] },
+    /^callbackURL: expected \{tenant\} in it/,
+  ],
+])('tenants() refuses %s', ([, options, message]) => {
+  const rest = { tenantOf: () => 'a', resolve: () => undefined, callbackURL: 'https://app.example.net/{tenant}' };
+  const all = { scope: '', allowedHosts: ['*.a.com'], tokenStore: memoryTokenStore(), ...rest, ...options };
+  expect(() => tenants(all)).toThrow(
+    expect.objectContaining({ name: 'ConfigurationError', message: expect.stringMatching(message) }),
+  );
 });
