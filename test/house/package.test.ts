@@ -146,7 +146,7 @@ describe('the main entry point', () => {
 describe('package.json', () => {
   test('has a reason for each dependency in docs/dependencies.md, and none for others, as have those beside it', () => {
     const { dependencies, devDependencies, peerDependencies } = manifest;
-    const beside = ['test/interop', 'test/package', 'bench', 'site'].map((folder) => {
+    const beside = ['test/interop', 'test/package', 'bench', 'bench/peers', 'site'].map((folder) => {
       const its: Partial<typeof manifest> = JSON.parse(repositoryText(folder, 'package.json'));
       return { ...its.dependencies, ...its.devDependencies };
     });
@@ -200,7 +200,7 @@ describe('package.json', () => {
   });
 
   test('is locked without the address of any registry, so that every one can serve it', () => {
-    for (const folder of ['', 'test/interop', 'test/package', 'bench', 'site']) {
+    for (const folder of ['', 'test/interop', 'test/package', 'bench', 'bench/peers', 'site']) {
       expect(repositoryText(folder, 'package-lock.json')).not.toContain('"resolved"');
     }
   });
