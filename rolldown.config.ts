@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module';
 import { relative } from 'node:path';
 import { defineConfig, type Plugin, type PreRenderedChunk } from 'rolldown';
+import { minifySync } from 'rolldown/utils';
 import { dts } from 'rolldown-plugin-dts';
 
 /** Source of each entry point, by the name of its file in dist/. */
@@ -40,6 +41,7 @@ const REQUIRED = [
   'node:events',
   'node:http',
   'node:stream',
+  'node:stream/promises',
   'passport-oauth2',
 ];
 
@@ -78,11 +80,24 @@ function requireFromOneFile(): Plugin {
   };
 }
 
-/** Entry points of the emulator, or of the package without it. They share no code. */
-function entriesOf(isEmulator: boolean): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(entryPoints).filter(([, source]) => source.startsWith('src/emulator/') === isEmulator),
-  );
+/** True for what runs in development alone: the emulator, the commands, and the checks for stores. */
+function isTool(id: string): boolean {
+  return /^src\/(?:emulator|cli|conformance)\//.test(relative(import.meta.dirname, id));
+}
+
+/** Leaves out the source maps of tools, and their white space. */
+function smallTools(): Plugin {
+  const plain = { compress: false, mangle: false, codegen: { removeWhitespace: true } };
+  return {
+    name: 'small-tools',
+    generateBundle(_options, bundle) {
+      for (const chunk of Object.values(bundle)) {
+        if (chunk.type !== 'chunk' || !chunk.moduleIds.some(isTool)) continue;
+        delete bundle[`${chunk.fileName}.map`];
+        chunk.code = minifySync(chunk.fileName, chunk.code, plain).code;
+      }
+    },
+  };
 }
 
 const files = { dir: 'dist', chunkFileNames: 'chunks/[name].js' } as const;
@@ -99,11 +114,11 @@ const code = {
 // entry points. Its source maps lead a stack trace to a file and line of src/, which is not published.
 export default defineConfig([
   {
-    input: entriesOf(false),
-    external: (id) => external.test(id) && !REQUIRED.includes(id),
+    input: entryPoints,
+    external: (id, importer = '') => external.test(id) && (isTool(importer) || !REQUIRED.includes(id)),
     checks,
     platform: 'node',
-    plugins: [requireFromOneFile()],
+    plugins: [requireFromOneFile(), smallTools()],
     output: {
       ...code,
       cleanDir: true,
@@ -117,7 +132,6 @@ export default defineConfig([
       },
     },
   },
-  { input: entriesOf(true), external, checks, platform: 'node', output: code },
   {
     input: entryPoints,
     external,
