@@ -161,7 +161,7 @@ describe('package.json', () => {
   test('names as dependencies the very packages that the sources import', () => {
     const code = ending(/^dist\/.*\.c?js$/).map((file) => text(file).replaceAll(/^ *\*.*$/gm, ''));
     const imported = code.flatMap((bundle) =>
-      [...bundle.matchAll(/(?:\bfrom |\bimport\(|\brequire\()["']((?:@[\w-]+\/)?[\w-]+)(?:\/[^"']*)?["']/g)].map(
+      [...bundle.matchAll(/(?:\bfrom ?|\bimport\(|\brequire\()["']((?:@[\w-]+\/)?[\w-]+)(?:\/[^"']*)?["']/g)].map(
         ([, name]) => name,
       ),
     );
