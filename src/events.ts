@@ -77,6 +77,8 @@ export interface ApiEvent {
   readonly tenant?: string;
   readonly grantId: string | undefined;
   readonly method: string;
+  /** Scheme, host and port of the API that the request was sent to; `undefined` if none was sent. */
+  readonly origin?: string;
   /** The path below `/api/v2`, without the query. */
   readonly path: string;
   /** Status of the response, if there was one. */

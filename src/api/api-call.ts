@@ -73,7 +73,7 @@ export class ApiCall<A extends ResponseHead> {
           attempt?.request.onEnd?.();
         }
         if (startedAt !== undefined && (attempt !== undefined || state.requests === 0))
-          this.#publish(attempt === undefined ? 0 : state.requests + 1, startedAt, attempt?.answer, fault);
+          this.#publish(attempt, attempt === undefined ? 0 : state.requests + 1, startedAt, fault);
         if (attempt === undefined) throw fault;
         attempt.fault = fault;
         const { answer } = attempt;
@@ -238,8 +238,9 @@ export class ApiCall<A extends ResponseHead> {
   }
 
   /** Publishes the event of a try. @param attempts Requests of the call so far; 0 if it failed before any */
-  #publish(attempts: number, startedAt: number, answer: A | undefined, fault: unknown): void {
+  #publish(attempt: Attempt<A> | undefined, attempts: number, startedAt: number, fault: unknown): void {
     const { method, path } = this.#request;
+    const answer = attempt?.answer;
     let reason: string | undefined;
     if (answer !== undefined) {
       if (answer.status >= 300 && answer.status !== 304) reason = 'ERR_API';
@@ -252,6 +253,7 @@ export class ApiCall<A extends ResponseHead> {
       ...publicName(this.#context.strategyName),
       grantId: this.#source.grantId,
       method,
+      ...(attempt === undefined ? {} : { origin: attempt.request.origin }),
       path,
       ...(answer === undefined ? {} : { status: answer.status }),
       ...(reason === undefined ? {} : { reason }),

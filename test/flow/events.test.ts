@@ -73,7 +73,8 @@ test('api tells of each try of a call, without its query', async () => {
   await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
   const { grantId } = await whoami();
   const client = world.strategy.client(grantId);
-  const usual = { strategy: 'oauth-app', grantId, method: 'GET', durationMs };
+  const { origin } = new URL(world.service.baseUrl);
+  const usual = { strategy: 'oauth-app', grantId, method: 'GET', origin, durationMs };
   await client.projects({ limit: 1 });
   world.service.expireAccessTokens();
   await client.projects();

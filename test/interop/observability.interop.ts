@@ -51,17 +51,34 @@ test('docs/telemetry.js turns events into spans and metrics', async ({ logInto, 
 
   const ended = spans.getFinishedSpans();
   expect(ended.map(({ name, attributes }) => `${name} ${attributes['oauth_app.outcome'] ?? ''}`.trim())).toEqual([
-    'oauth_app.api GET',
+    'GET',
     'oauth_app.refresh failed',
-    'oauth_app.api GET',
     'oauth_app.refresh unsaved',
-    'oauth_app.api GET',
+    'GET',
     'oauth_app.refresh failed',
   ]);
   expect(ended[1]?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'ERR_SERVICE_UNAVAILABLE' });
+  const { hostname, port } = new URL(flow.world.service.baseUrl);
+  const request = {
+    'http.request.method': 'GET',
+    'http.response.status_code': 200,
+    'server.address': hostname,
+    'server.port': Number(port),
+  };
+  expect(ended[0]?.attributes).toMatchObject({ ...request, 'url.path': '/projects' });
+  expect(ended[0]?.attributes).not.toHaveProperty('error.type');
   const recorded = points.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics));
   const names = new Set(recorded.map(({ descriptor }) => descriptor.name));
-  for (const name of ['logins', 'grants_lost', 'refresh.duration', 'refresh.unsaved_age', 'api.duration'])
+  for (const name of ['logins', 'grants_lost', 'refresh.duration', 'refresh.unsaved_age'])
     expect(names).toContain(`oauth_app.${name}`);
+  const { descriptor, dataPoints } =
+    recorded.find(({ descriptor: { name } }) => name === 'http.client.request.duration') ?? {};
+  const calls = ended
+    .filter(({ name }) => name === 'GET')
+    .map(({ duration: [whole, nanoseconds] }) => whole + nanoseconds / 1e9);
+  const seconds = calls.reduce((sum, each) => sum + each);
+  expect(descriptor?.unit).toBe('s');
+  expect(dataPoints?.[0]?.attributes).toEqual(request);
+  expect(dataPoints?.[0]?.value).toMatchObject({ count: 2, sum: expect.closeTo(seconds, 3) });
   await meters.shutdown();
 });
