@@ -1,6 +1,7 @@
 import { optionError, readOptions, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import {
+  fieldOf,
   once,
   PAGE_ROWS,
   type SqlDatabase,
@@ -129,19 +130,15 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
       const bytes = values.map((value) => (typeof value === 'string' ? Buffer.from(value) : value));
       await checkSettings();
       return await send(sql, bytes).catch((error: unknown) => {
-        throw READ_ONLY.includes(errnoOf(error)) ? readOnly() : error;
+        throw READ_ONLY.includes(fieldOf(error, 'errno')) ? readOnly() : error;
       });
     },
     remedyFor: (error) => {
-      const errno = errnoOf(error);
+      const errno = fieldOf(error, 'errno');
       if (errno === TABLE_MISSING) return 'create';
       return LOST.includes(errno) ? 'retry' : undefined;
     },
   };
-}
-
-function errnoOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'errno' in error ? error.errno : undefined;
 }
 
 function readOnly(): TokenStoreError {

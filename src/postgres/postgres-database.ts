@@ -1,5 +1,5 @@
 import { TokenStoreError } from '../errors.js';
-import { once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS } from '../sql/sql-token-store.js';
+import { fieldOf, once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS } from '../sql/sql-token-store.js';
 import { HAND_OVER_PREFIX, MARK_PREFIX, SHARE_PREFIX } from '../stores/token-store.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
@@ -66,20 +66,16 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
     run: async (statement, values) => {
       await checkSettings();
       const { rows } = await pool.query(statement, [...values]).catch((error: unknown) => {
-        throw codeOf(error) === READ_ONLY ? readOnly() : error;
+        throw fieldOf(error, 'code') === READ_ONLY ? readOnly() : error;
       });
       return { rows, changed: rows.length };
     },
     remedyFor: (error) => {
-      const code = codeOf(error);
+      const code = fieldOf(error, 'code');
       if (TABLE_MISSING_OR_MADE.includes(code)) return 'create';
       return LOST.includes(code) ? 'retry' : undefined;
     },
   };
-}
-
-function codeOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
 }
 
 function readOnly(): TokenStoreError {

@@ -179,6 +179,20 @@ export function sqlTokenStore(
   };
 }
 
+/** How many errors a query builder and its driver may wrap around the database's. */
+const MAX_WRAPPERS = 3;
+
+/** Returns a field of the database's error, which query builders wrap: as `cause`, Sequelize as `parent`. */
+export function fieldOf(error: unknown, field: string): unknown {
+  let inner: unknown = error;
+  for (let wrappers = 0; wrappers <= MAX_WRAPPERS && typeof inner === 'object' && inner !== null; wrappers += 1) {
+    const value: unknown = Reflect.get(inner, field);
+    if (value !== undefined) return value;
+    inner = Reflect.get(inner, 'cause') ?? Reflect.get(inner, 'parent');
+  }
+  return undefined;
+}
+
 /** Returns a function that runs `check` until that has succeeded once, and joins calls that overlap. */
 export function once(check: () => Promise<void>): () => Promise<void> {
   let checked: Promise<void> | undefined;
