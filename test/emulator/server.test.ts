@@ -180,7 +180,7 @@ describe('listening', () => {
   test('a port that is taken is an error that names it', async () => {
     await startService();
     const port = Number(new URL(service.authUrl).port);
-    await expect(startEmulator({ port })).rejects.toThrow(`Port ${port} is taken.`);
+    await expect(startEmulator({ port })).rejects.toThrow(`Port ${port} is in use.`);
   });
 
   test('close() ends idle connections at once, may be called twice, and frees the port', async () => {

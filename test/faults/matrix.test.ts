@@ -73,7 +73,7 @@ describe('at the callback of a login', threats(26, 30, 31, 32, 37), () => {
 
 describe('at a refresh that a request waits for', () => {
   test.each(byFault)(
-    '%s: told as it is, and the user stays logged in unless the service says no',
+    '%s: a page gets the error or goes to the login, and the grant is kept unless the service says no',
     async (_fault, row) => {
       await loggedIn();
       trial.clock.advance(LIFETIME_S);
@@ -119,7 +119,7 @@ describe('at a logout, at the revocation endpoint', threats(84), () => {
 });
 
 describe('at a call of the API', () => {
-  test.each(byFault)('%s: told as it is, and the grant is kept', async (_fault, row) => {
+  test.each(byFault)('%s: the caller gets the error, and the grant is kept', async (_fault, row) => {
     await loggedIn();
     const tokenRequests = trial.gateway.requests('token').length;
     const requests = trial.strike('api', troubled(row));

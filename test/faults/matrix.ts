@@ -76,6 +76,12 @@ function row(fault: string, trouble: Trouble, atToken: Expected, api: Expected):
 
 const odd = (fault: string, does: Behaviour, api: Expected): Row => row(fault, { does }, [502, RESPONSE, 1], api);
 
+/** A refusal in any shape: a page goes to the login, which replaces the grant. */
+const refused = (fault: string, does: Behaviour, api: Expected, error = 'TokenError'): Row => ({
+  ...row(fault, { does }, [502, error, 1], api),
+  refresh: [302, '', 1],
+});
+
 const connections = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'CERT_HAS_EXPIRED'].map((connect) =>
   row(`no connection (${connect})`, { connect }, [503, SERVICE, 2], [503, SERVICE, 3]),
 );
@@ -97,24 +103,32 @@ const statuses = [500, 502, 503, 504, 429, 408].map((status) => {
 });
 
 const refusal = (error: string): Row =>
-  row(
+  refused(
     `the refusal ${error}, which quotes the request`,
-    { does: quoting(400, (sent) => ({ error, error_description: sent })) },
-    [502, 'TokenError', 1],
+    quoting(400, (sent) => ({ error, error_description: sent })),
     [400, 'ApiError', 1],
   );
 
 const refusals: Row[] = [
   {
-    ...odd('status 401 whatever the token is, which quotes the request', quoting(401), [401, 'ApiError', 2]),
+    ...refused('status 401 whatever the token is, which quotes the request', quoting(401), [401, 'ApiError', 2]),
     renewals: 1,
   },
   ...[400, 403, 404, 422].map((status) =>
-    odd(`status ${status} without an OAuth error, which quotes the request`, quoting(status), [status, 'ApiError', 1]),
+    refused(`status ${status} without an OAuth error, which quotes the request`, quoting(status), [
+      status,
+      'ApiError',
+      1,
+    ]),
   ),
-  ...['invalid_client', 'unauthorized_client', 'invalid_scope'].map(refusal),
-  { ...refusal('invalid_grant'), refresh: [302, '', 1], endsGrant: true },
+  ...['unauthorized_client', 'invalid_scope'].map(refusal),
+  // A login would be refused too.
+  { ...refusal('invalid_client'), refresh: [502, 'TokenError', 1] },
+  { ...refusal('invalid_grant'), endsGrant: true },
 ];
+
+/** Answers that have tokens, or may have. */
+const HAS_TOKENS = /^a token|^another token|^a domain|^a gzip/;
 
 /** Answers that are none. What the API sends is data, as long as it is what its type promises. */
 const oddAnswers: Row[] = (
@@ -144,7 +158,8 @@ const oddAnswers: Row[] = (
   ] as const
 ).map(([fault, does, api]) => {
   const isRevoked = api[0] !== 404 && !fault.startsWith('an error') && !fault.startsWith('a gzip');
-  return { ...odd(fault, does, api), isRevoked };
+  if (fault === 'an error in a 200') return { ...refused(fault, does, api), isRevoked, endsGrant: true };
+  return { ...(HAS_TOKENS.test(fault) ? odd(fault, does, api) : refused(fault, does, api, RESPONSE)), isRevoked };
 });
 
 const floods: Row[] = [
@@ -162,11 +177,12 @@ const notHttp = row('something other than HTTP', { does: mail }, UNAVAILABLE, [5
 /** Redirects lead to `elsewhere`, which nobody may ever contact. */
 export function redirects(elsewhere: string): Row[] {
   return [301, 302, 307, 308].map((status) =>
-    odd(`a redirect to another origin (${status})`, answer(status, { location: `${elsewhere}/api/v2/projects` }), [
-      status,
-      'ApiError',
-      1,
-    ]),
+    refused(
+      `a redirect to another origin (${status})`,
+      answer(status, { location: `${elsewhere}/api/v2/projects` }),
+      [status, 'ApiError', 1],
+      RESPONSE,
+    ),
   );
 }
 
