@@ -1,4 +1,4 @@
-import { createRequire } from 'node:module';
+import { createRequire, SourceMap } from 'node:module';
 import { relative } from 'node:path';
 import { defineConfig, type Plugin, type PreRenderedChunk } from 'rolldown';
 import { minifySync } from 'rolldown/utils';
@@ -40,6 +40,7 @@ const REQUIRED = [
   'node:diagnostics_channel',
   'node:events',
   'node:http',
+  'node:net',
   'node:stream',
   'node:stream/promises',
   'passport-oauth2',
@@ -100,6 +101,42 @@ function smallTools(): Plugin {
   };
 }
 
+const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+
+/** Writes a number as source maps do: five bits a digit, the sign in the last bit of the first. */
+function vlq(number: number): string {
+  let digits = '';
+  for (let left = number < 0 ? -2 * number + 1 : 2 * number; ; left >>= 5) {
+    digits += BASE64[left > 31 ? (left & 31) + 32 : left];
+    if (left <= 31) return digits;
+  }
+}
+
+/** Makes source maps lead from line to line: a fifth of the size, and all that a stack trace of unminified code needs. */
+function mapsOfLines(): Plugin {
+  return {
+    name: 'maps-of-lines',
+    generateBundle(_options, bundle) {
+      for (const chunk of Object.values(bundle)) {
+        const asset = bundle[`${chunk.fileName}.map`];
+        if (chunk.type !== 'chunk' || asset?.type !== 'asset') continue;
+        const { file, version, sources, ...map } = JSON.parse(String(asset.source));
+        const entries = new SourceMap({ file, version, sources, ...map });
+        let [lastSource, lastLine] = [0, 0];
+        const lines = chunk.code.split('\n').map((text, line) => {
+          const entry = entries.findEntry(line, text.search(/\S/));
+          if (!('originalSource' in entry) || entry.generatedLine !== line) return '';
+          const source = sources.indexOf(entry.originalSource);
+          const mapping = `A${vlq(source - lastSource)}${vlq(entry.originalLine - lastLine)}A`;
+          [lastSource, lastLine] = [source, entry.originalLine];
+          return mapping;
+        });
+        asset.source = JSON.stringify({ version, file, sources, names: [], mappings: lines.join(';') });
+      }
+    },
+  };
+}
+
 const files = { dir: 'dist', chunkFileNames: 'chunks/[name].js' } as const;
 
 // Hover texts come from the declarations. Code without comments loads faster, and so does ASCII, which V8 holds in half the
@@ -118,7 +155,7 @@ export default defineConfig([
     external: (id, importer = '') => external.test(id) && (isTool(importer) || !REQUIRED.includes(id)),
     checks,
     platform: 'node',
-    plugins: [requireFromOneFile(), smallTools()],
+    plugins: [requireFromOneFile(), smallTools(), mapsOfLines()],
     output: {
       ...code,
       cleanDir: true,
