@@ -244,7 +244,7 @@ function furtherParams(own: ReadonlySet<string>): Reader<Readonly<Record<string,
   };
 }
 
-/** Returns the result of an application's function, which must not be a promise: nobody would wait for it. */
+/** Returns the result of an application's function, which must not be a promise: it would not be awaited. */
 export function result(option: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !('then' in value) || typeof value.then !== 'function')
     return value;

@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 
-/** A login has ended. Channel `passport-oauth-app:login`. */
+/** The end of a login. Channel `passport-oauth-app:login`. */
 export interface LoginEvent {
   readonly strategy: string;
   /** The tenant, of a strategy that stands in for many. */
@@ -16,7 +16,7 @@ export interface LoginEvent {
   readonly durationMs: number;
 }
 
-/** A refresh has ended, or the store has saved a refreshed grant later. Channel `passport-oauth-app:refresh`. */
+/** The end of a refresh, or a later save of a refreshed grant. Channel `passport-oauth-app:refresh`. */
 export interface RefreshEvent {
   readonly strategy: string;
   /** The tenant, of a strategy that stands in for many. */
@@ -43,7 +43,7 @@ export interface RefreshEvent {
   readonly reused?: true;
 }
 
-/** A grant has ended, or its record cannot be read. Channel `passport-oauth-app:grant-lost`. */
+/** A grant that ended, or whose record cannot be read. Channel `passport-oauth-app:grant-lost`. */
 export interface GrantLostEvent {
   readonly strategy: string;
   /** The tenant, of a strategy that stands in for many. */

@@ -264,7 +264,7 @@ interface Given {
 }
 
 /** How each option is read, and its default. An option that is not in this table is refused. */
-const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl' | 'tenant' | keyof Given> & Given> = {
+export const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl' | 'tenant' | keyof Given> & Given> = {
   authUrl: check.requiredOption(serviceAddress),
   baseUrl: check.requiredOption(serviceAddress),
   enterpriseBaseUrl: check.withDefault(undefined, (option, value) =>
@@ -419,7 +419,7 @@ export interface KeepAliveOptions {
 export interface KeepAliveResult {
   /** Grants that were there and had not ended. */
   readonly seen: number;
-  /** Grants that this process has refreshed. Those that another one has refreshed meanwhile are not among them. */
+  /** Grants that this process has refreshed. Those that another process refreshed are not counted. */
   readonly refreshed: number;
   /** Grants whose refresh token the service has refused: their users have to log in again. */
   readonly ended: number;

@@ -48,7 +48,7 @@ export function enterpriseAddress(option: string, value: unknown): string {
   }
   const address = serviceAddress(option, value.replace(DOMAIN, SAMPLE_LABEL));
   const labels = new URL(address).hostname.split('.');
-  // As the last label it would let a token choose the top-level domain, and with it somebody else's host.
+  // As the last label it would let a token choose the top-level domain, and so the host of someone else.
   if (labels.at(-1) === SAMPLE_LABEL || labels.filter((label) => label === SAMPLE_LABEL).length !== 1) {
     throw check.optionError(
       option,

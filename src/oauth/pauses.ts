@@ -18,7 +18,7 @@ interface Pause {
   readonly ms: number;
   /** Epoch milliseconds. */
   readonly until: number;
-  /** What callers get meanwhile; `undefined` for a ServiceUnavailableError. */
+  /** What callers get during the pause; `undefined` for a ServiceUnavailableError. */
   readonly error: Error | undefined;
   /** True if it ended, and one request asks the service now: see {@link Pauses.errorBeforeRequest}. */
   readonly isProbed?: boolean;
@@ -113,7 +113,7 @@ export class Pauses {
    * longer.
    *
    * @param askedMs What the service asked for; counts from the first length of the kind on.
-   * @param error What callers get meanwhile.
+   * @param error What callers get during the pause.
    */
   begin(kind: PauseKind, id: string, askedMs?: number, error?: Error): number {
     const { firstMs, maxMs } = LIMITS[kind];

@@ -7,13 +7,13 @@ const FIRST = 16;
 /** Most requests at once. The connections of the pool beyond it stay free for an API of the same origin. */
 const MAX = 192;
 
-/** Answers that take so many times as long as the quickest ones tell that requests wait at the endpoint. */
+/** Answers that take this many times as long as the quickest ones mean that requests wait at the endpoint. */
 const SLOW = 2.5;
 /** The same of answers that come near the time limit. */
 const SLOW_NEAR_LIMIT = 1.25;
 
 /**
- * How many requests may be under way at an endpoint at once, as its answers tell: more while they are as quick as the first
+ * How many requests may be under way at an endpoint at once, judging by its answers: more while they are as quick as the first
  * ones, fewer as they slow down or are refused.
  *
  * Answers are looked at in rounds, each of requests that were sent since the limit last changed; their median counts. A round
@@ -24,7 +24,7 @@ const SLOW_NEAR_LIMIT = 1.25;
 export class RequestLimit {
   /** Requests that may be under way. */
   value: number = FIRST;
-  /** Counts the changes of the limit: an answer tells something of the limit that its request was sent under. */
+  /** Counts the changes of the limit: an answer counts for the limit under which its request was sent. */
   round = 0;
   readonly #maxMs: number;
   /** Median of the quickest round. */

@@ -16,10 +16,10 @@ const MEMORY_MS = 30_000;
 
 /**
  * The requests to one endpoint: as many are under way as it takes, the others wait for their turn. Those that pages wait for come
- * first, in the order in which they came; then those that nobody waits for.
+ * first, in the order in which they came; then those in the background.
  */
 export class RequestQueue {
-  /** How many requests may be under way, as the answers so far tell. */
+  /** How many requests may be under way, judging by the answers so far. */
   limit: RequestLimit;
   readonly #timeoutMs: number;
   readonly #pages = new Set<Turn>();
@@ -80,7 +80,7 @@ export class RequestQueue {
 /**
  * One request's turn, or that of several which follow each other.
  *
- * It is waited for before the lock of a grant is taken, so that no lock grows old meanwhile. It counts from then on, until its
+ * It is waited for before the lock of a grant is taken, so that no lock grows old during the wait. It counts from then on, until its
  * request is answered; if it is not used within a second, only while a request is under way.
  */
 export class Turn {
@@ -143,7 +143,7 @@ export class Turn {
     this.#begun();
   }
 
-  /** Sends a request, and learns from how it is answered. Counts meanwhile in any case. */
+  /** Sends a request, and learns from the answer. It counts until then in any case. */
   async send(request: () => Promise<HttpResponse>): Promise<HttpResponse> {
     clearTimeout(this.#timer);
     if (!this.#isCounted) this.#queue.begin();

@@ -60,7 +60,7 @@ export class RevocationEndpoint {
       throw new ServiceUnavailableError(`The revocation endpoint answered with status ${status}.`, { retryAfter });
     }
     const error = parseJsonObject(body)?.error;
-    // What is no token (any more) needs no revocation: RFC 7009 answers with 200, others with this.
+    // An unknown token needs no revocation: RFC 7009 answers with 200, others with this.
     if (error === 'invalid_token') return;
     if (typeof error === 'string' || (status >= 400 && status < 500)) {
       const message = `The revocation endpoint refused the request with status ${status}.`;

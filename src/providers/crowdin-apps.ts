@@ -1,4 +1,4 @@
-/** An application of Crowdin that is installed in an organization, as its Installed event tells. */
+/** An application of Crowdin that is installed in an organization, as its Installed event describes it. */
 export interface CrowdinInstallation {
   readonly appId: string;
   readonly appSecret: string;
