@@ -425,7 +425,7 @@ describe('forward(strategy, { allow })', () => {
           json(await answered.json(), answered.status)(socket, request),
         );
       });
-      const strategy = { baseUrl: api.origin, tokenPath: `${api.origin}/oauth/token` };
+      const strategy = { baseUrl: api.origin, tokenPath: `${api.origin}/oauth/token`, timeout: 2_000 };
       const { world, clock } = await logInto({ running: service, routes: mount, strategy });
       const logIn = async () => {
         const browser = new Browser();
@@ -453,13 +453,13 @@ describe('forward(strategy, { allow })', () => {
         const times = (count: number, ...call: Parameters<typeof begin>) =>
           Array.from({ length: count }, () => begin(...call));
         const [first, second, ...more] = attackers as [Browser, Browser];
-        expect(await Promise.race(times(17, first, 'PUT'))).toBe(429);
-        const statuses = await Promise.all(times(17, second, 'GET'));
+        const statuses = await Promise.all(times(17, first, 'GET'));
         expect(statuses.sort()).toEqual([...Array(16).fill(200), 429]);
-        await Promise.all(more.flatMap((browser) => times(16, browser, 'GET')));
+        expect(await Promise.race(times(17, second, 'PUT'))).toBe(429);
+        for (const browser of more) times(16, browser, 'PUT');
         while (api.open < 256) await new Promise(setImmediate);
         clock.advance(7_190);
-        vi.advanceTimersByTime(5_000);
+        vi.advanceTimersByTime(1_000);
         const calls = others?.flatMap((browser) =>
           Array.from({ length: 4 }, () => browser.visit(`${world.url}/projects`)),
         );
@@ -472,9 +472,12 @@ describe('forward(strategy, { allow })', () => {
         const ready = await Promise.all(latest.map((browser) => browser.visit(`${world.url}/projects`)));
         expect(ready.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
       };
-      await fastForward(attacked, () => isDue);
+      // Time passes until the first connection is free.
+      const isFree = () => api.requests.some(({ target }) => target === '/api/v2/projects');
+      await fastForward(attacked, () => isDue && !isFree());
       const granted = world.tokenRequests().map(({ body }) => Reflect.get(Object(body), 'grant_type'));
-      expect(granted.sort()).toEqual([...Array(5).fill('authorization_code'), ...Array(5).fill('refresh_token')]);
+      const countOf = (type: string) => granted.filter((each) => each === type).length;
+      expect([countOf('authorization_code'), countOf('refresh_token') >= 5]).toEqual([5, true]);
     },
   );
 
