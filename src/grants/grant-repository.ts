@@ -1,6 +1,7 @@
 import { remainingMs } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
+import { hubOf, type OnChange } from '../stores/store-hub.js';
 import type { StoredGrant, TokenStore } from '../stores/token-store.js';
 import { abortable, pause } from '../waiting.js';
 import {
@@ -84,8 +85,9 @@ export class GrantRepository {
   readonly #saves = new Map<string, { readonly version: number; since: number }>();
   /** Number of the read that began last: reads are numbered in the order of their starts. */
   #lastRead = 0;
-  /** Ends what was begun to hear of the changes of other processes; `undefined` until a grant is cached. */
-  #stopWatching: (() => void) | undefined;
+  /** Stops listening to changes that others make; `undefined` until a grant is cached. */
+  #stopListening: (() => void) | undefined;
+  readonly #onChange: OnChange = (storeId, version) => this.#changed(storeId, version);
 
   constructor(options: GrantRepositoryOptions) {
     this.#options = options;
@@ -335,8 +337,8 @@ export class GrantRepository {
 
   /** Hears of no more changes of other processes, and closes the connection for that. */
   stopWatching(): void {
-    this.#stopWatching?.();
-    this.#stopWatching = () => undefined;
+    this.#stopListening?.();
+    this.#stopListening = () => undefined;
   }
 
   async *#ids(signal: AbortSignal | undefined): AsyncGenerator<string> {
@@ -474,6 +476,7 @@ export class GrantRepository {
 
   /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined, askedAt = 0): void {
+    hubOf(this.#options.store).tell(this.storeId(id), this.#onChange);
     this.#overtakeReads(id);
     this.#keep(id, grant, askedAt);
   }
@@ -492,7 +495,7 @@ export class GrantRepository {
     this.#cache.delete(id);
     if (grant === undefined || !cache?.ttlMs) return;
     this.#cache.set(id, { grant, since: seenAt });
-    this.#stopWatching ??= store.watch?.((changed, version) => this.#changed(changed, version)) ?? (() => undefined);
+    this.#stopListening ??= hubOf(store).listen(store, this.#onChange);
     const [oldest = id] = this.#cache.keys();
     if (this.#cache.size > cache.max) this.#cache.delete(oldest);
   }

@@ -23,14 +23,27 @@ export interface PostgresSessionStore {
   quotedTable(): string;
 }
 
-/** Returns true for connect-redis 7 and later over node-redis that writes sessions as JSON. */
+/**
+ * Returns true for connect-redis over a client of node-redis 4 or later that writes sessions as JSON. A client in legacy mode,
+ * which connect-redis 6 needs, calls back in place of returning promises: no lock can be built on it.
+ */
 export function isRedisStore(store: object): store is RedisSessionStore {
   if (!('client' in store && 'prefix' in store && 'scanCount' in store && 'serializer' in store)) return false;
-  const { client, serializer } = store;
-  return serializer === JSON && typeof client === 'object' && client !== null && 'isOpen' in client;
+  const { client, prefix, serializer } = store;
+  if (serializer !== JSON || typeof prefix !== 'string' || typeof client !== 'object' || client === null) return false;
+  const field = (name: string): unknown => Reflect.get(client, name);
+  const isLegacy = Boolean(Reflect.get(Object(field('options')), 'legacyMode'));
+  return typeof field('isOpen') === 'boolean' && typeof field('sendCommand') === 'function' && !isLegacy;
 }
 
 /** Returns true for connect-pg-simple. */
 export function isPostgresStore(store: object): store is PostgresSessionStore {
-  return ['pruneSessions', 'query', 'quotedTable'].every((name) => typeof Reflect.get(store, name) === 'function');
+  const method = (name: string): unknown => Reflect.get(store, name);
+  const quotedTable = method('quotedTable');
+  if (typeof method('pruneSessions') !== 'function' || typeof method('query') !== 'function') return false;
+  try {
+    return typeof quotedTable === 'function' && typeof quotedTable.call(store) === 'string';
+  } catch {
+    return false;
+  }
 }

@@ -4,6 +4,7 @@ import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { DEFAULT_LEASE_SECONDS, ofLength } from './lease-lock.js';
 import { isPostgresStore, isRedisStore, type LockingStore, type LockingStoreSettings } from './session-databases.js';
+import { overSessionStore } from './store-hub.js';
 import { asStoredGrant, type StoredGrant, type TokenStore, ttlMsOf, ttlSeconds } from './token-store.js';
 
 /** The part of an express-session store that is used: three methods, in the callback form that all stores have. */
@@ -48,7 +49,7 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
     prefix: withDefault('oauth-app-grant.', keyPrefix),
   });
   const locking = loadLockingStore(store, { prefix, ttl, lease: DEFAULT_LEASE_SECONDS });
-  if (locking) return lockingStore(locking);
+  if (locking) return overSessionStore(lockingStore(locking), store, prefix);
   const get = async (id: string): Promise<StoredGrant | undefined> => {
     const session = await call(store, 'get', prefix, id);
     if (typeof session !== 'object' || session === null || !('grant' in session && 'id' in session)) return undefined;
@@ -56,7 +57,7 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
     const grant = session.id === id ? asStoredGrant(session.grant) : undefined;
     return grant && { ...grant };
   };
-  return {
+  const tokenStore: TokenStore = {
     get,
     set: async (id, grant) => {
       const maxAge = ttlMsOf(id, ttl);
@@ -72,6 +73,7 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
       await call(store, 'destroy', prefix, id);
     },
   };
+  return overSessionStore(tokenStore, store, prefix);
 }
 
 /** Loads the code for the database of a session store; `undefined` if it is none of those that have locks. */

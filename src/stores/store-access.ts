@@ -2,6 +2,7 @@ import { OAuthAppError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { KeyedQueue, withTimeout } from '../waiting.js';
 import { HeldLock } from './held-lock.js';
+import { hubOf } from './store-hub.js';
 import type { HeldLease, TokenStore } from './token-store.js';
 
 /** Time limits of a write, in milliseconds. */
@@ -119,15 +120,15 @@ export class StoreAccess {
   }
 
   /**
-   * Takes the store's lock for the id; at once if the store has no locks. Holds it until it is released, whatever the
-   * store's method does with the work under it, such as to run it twice.
+   * Takes the store's lock for the id, or that of this process if the store has no locks. Holds it until it is released,
+   * whatever the store's method does with the work under it, such as to run it twice.
    *
    * @param signal Ends the wait for the lock with its reason.
    * @throws TokenStoreError if the lock cannot be had; the signal's reason, as it is
    */
   async acquire(id: string, signal?: AbortSignal): Promise<HeldLock> {
     const store = this.#store;
-    if (!store.lock) return new HeldLock('none', this.#clock, async () => {});
+    if (!store.lock) return await this.#acquireHere(id, signal);
     let [isTaken, isGivenUp] = [false, false];
     let end = ignore;
     const ended = new Promise<void>((resolve) => {
@@ -160,6 +161,17 @@ export class StoreAccess {
     } catch (error) {
       isGivenUp = true;
       end();
+      throw error instanceof OAuthAppError ? error : this.#failed(error);
+    }
+  }
+
+  async #acquireHere(id: string, signal: AbortSignal | undefined): Promise<HeldLock> {
+    const turn = hubOf(this.#store).lock(id);
+    try {
+      const end = await withTimeout(turn, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
+      return new HeldLock('none', this.#clock, async () => end());
+    } catch (error) {
+      void turn.then((end) => end());
       throw error instanceof OAuthAppError ? error : this.#failed(error);
     }
   }

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
+import session from 'express-session';
 import { describe, expect, test } from 'vitest';
-import { ServiceUnavailableError } from '../../src/index.js';
+import { ServiceUnavailableError, Strategy, sessionTokenStore } from '../../src/index.js';
 import { gate } from '../refresh/fixture.js';
 import type { Page } from '../support/browser.js';
 import { hold } from '../support/hold.js';
@@ -127,6 +128,37 @@ describe('an expired token', threats(35, 42, 44), () => {
     expect((await whoami()).baseUrl).toContain('//initech.api.localhost');
   });
 });
+
+test(
+  'two strategies over one session store, and one for each request, make one refresh between them',
+  threats(116),
+  async () => {
+    await loggedIn({ service: { refreshTokenReuse: 'revoke' } });
+    const sessions = new session.MemoryStore();
+    const usual = { ...world.service.options, callbackURL: '/callback', scope: 'project', clock: clock.now };
+    const opened: Strategy[] = [];
+    const open = () => {
+      const strategy = new Strategy({ ...usual, tokenStore: sessionTokenStore(sessions) });
+      opened.push(strategy);
+      return strategy;
+    };
+    const [one, other] = [open(), open()];
+    const { code = '' } = world.service.install({ authentication: 'authorization_code' });
+    await one.importCode('user', code);
+    const pages = () =>
+      Promise.all(Array.from({ length: 20 }, (_, page) => [one, other, open()][page % 3]?.client('user').projects()));
+    await pages();
+    for (const round of [1, 2]) {
+      clock.advance(2 * HOURS);
+      await pages();
+      expect(world.tokenRequests()).toHaveLength(1 + round);
+    }
+    // What one of them deletes, the others do not find in their caches.
+    await one.deleteGrant('user');
+    await expect(other.client('user').projects()).rejects.toMatchObject({ status: 401 });
+    for (const strategy of opened) await strategy.close();
+  },
+);
 
 describe('a refusal by the token endpoint', threats(30, 40), () => {
   test('with invalid_grant ends the grant once the store has been read again', async () => {

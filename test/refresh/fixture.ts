@@ -13,7 +13,7 @@ import { Secret } from '../../src/redaction.js';
 import { GrantManager, type GrantManagerOptions } from '../../src/refresh/grant-manager.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
-import { TroubledStore } from '../support/troubled-store.js';
+import { inAnotherProcess, TroubledStore } from '../support/troubled-store.js';
 
 /** What a test sets otherwise for one manager. */
 export interface ManagerOptions {
@@ -161,7 +161,7 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
   const another = (options: ManagerOptions = {}) =>
     new GrantManager({
       strategyName: options.strategyName ?? 'oauth-app',
-      store: options.store ?? store,
+      store: inAnotherProcess(options.store ?? store),
       codec: new GrantCodec((options.encryptionKeys ?? []).map((key) => new Secret(key))),
       cache: options.cache === false ? undefined : (options.cache ?? { max: 1_000, ttlMs: 30_000 }),
       window: options.window ?? WINDOW,

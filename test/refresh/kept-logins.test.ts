@@ -473,7 +473,10 @@ describe.each(stores)('processes that share a store without a lock, in %s', (_na
     async ({ cluster, connect }) => {
       const plain = withoutLock(connect()) as Required<TokenStore>;
       const { clock, tokenRequests, start } = await cluster(connect, { refreshTokenReuse: 'grace' });
-      const [first, second] = [await start({ tokenStore: plain }), await start({ tokenStore: plain })];
+      const [first, second] = [
+        await start({ tokenStore: withoutLock(plain) }),
+        await start({ tokenStore: withoutLock(plain) }),
+      ];
       clock.advance(2 * HOURS);
       const [{ opened, open }, saving] = [gate(), gate()];
       const set = plain.set;
@@ -499,14 +502,15 @@ describe.each(stores)('processes that share a store without a lock, in %s', (_na
       const newer = await second.token();
       expect(newer).not.toBe(await older);
       plain.get = get;
-      expect(await (await start({ tokenStore: plain })).token()).toBe(newer);
+      expect(await (await start({ tokenStore: withoutLock(plain) })).token()).toBe(newer);
     },
   );
 
   check('lead to a warning, once, when a second one has refreshed', async ({ cluster, connect }) => {
-    const plain = { tokenStore: withoutLock(connect()) };
+    const store = connect();
+    const plain = () => ({ tokenStore: withoutLock(store) });
     const { clock, start } = await cluster(connect);
-    const [first, second] = [await start(plain), await start(plain)];
+    const [first, second] = [await start(plain()), await start(plain())];
     await Promise.all([first.token(), second.token()]);
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     try {
@@ -524,7 +528,10 @@ describe.each(stores)('processes that share a store without a lock, in %s', (_na
   check('lead to events that tell of a used refresh token', async ({ cluster, connect }) => {
     const plain = withoutLock(connect());
     const { clock, start, tokenRequests } = await cluster(connect, { refreshTokenReuse: 'refuse' });
-    const [first, second] = [await start({ tokenStore: plain }), await start({ tokenStore: plain })];
+    const [first, second] = [
+      await start({ tokenStore: withoutLock(plain) }),
+      await start({ tokenStore: withoutLock(plain) }),
+    ];
     clock.advance(2 * HOURS);
     const events = new EventLog('refresh');
     const { set } = plain;

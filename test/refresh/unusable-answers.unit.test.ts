@@ -3,9 +3,10 @@ import { json } from '../support/faulty-server.js';
 import { type Grants, REFUSAL, test } from './fixture.js';
 
 describe('a token response with a new refresh token that is otherwise unusable', () => {
-  const sendUnusable = async ({ manager, service }: Grants, refresh_token: string) => {
+  const sendUnusable = async ({ manager, service, clock }: Grants, refresh_token: string) => {
     service.next(json({ access_token: 'a b', token_type: 'bearer', refresh_token }));
     await expect(manager.current('id')).rejects.toMatchObject({ name: 'TokenResponseError' });
+    clock.advance(1);
   };
 
   test('costs no login: the next refresh sends the new refresh token, also of another process', async ({

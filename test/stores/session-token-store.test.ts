@@ -159,6 +159,35 @@ test('deletes a version of a grant only while the session store has that version
   expect(await store.get('id')).toBeUndefined();
 });
 
+const redis = { prefix: 'sess:', scanCount: 100, serializer: JSON };
+const client = { isOpen: true, sendCommand: () => undefined };
+test.for<[what: string, fields: object]>([
+  [
+    'connect-redis 6, whose client is in legacy mode',
+    { ...redis, client: { ...client, options: { legacyMode: true } } },
+  ],
+  ['connect-redis over a client of another kind', { ...redis, client: { sendCommand: () => undefined } }],
+  ['connect-redis over a client that sends no commands', { ...redis, client: { isOpen: true } }],
+  ['connect-redis with an odd prefix', { ...redis, client, prefix: 7 }],
+  [
+    'a store that looks like connect-pg-simple',
+    { pruneSessions: () => undefined, query: () => undefined, quotedTable: () => undefined },
+  ],
+  [
+    'one whose table has no name',
+    {
+      ...{ pruneSessions: () => undefined, query: () => undefined },
+      quotedTable: () => {
+        throw new Error('no table');
+      },
+    },
+  ],
+])('has no lock, and no error, over %s', threats(119), async ([, fields]) => {
+  const store = sessionTokenStore(Object.assign(new session.MemoryStore(), fields));
+  await store.set('id', grant);
+  expect([store.lock, await store.get('id')]).toEqual([undefined, grant]);
+});
+
 test('throws at creation for an argument that is wrong, and names it', () => {
   const store = fakeStore();
   // @ts-expect-error: not a store

@@ -1,5 +1,5 @@
 import { Cluster, Redis } from 'ioredis';
-import type { TokenStore } from 'passport-oauth-app';
+import { Strategy, type TokenStore } from 'passport-oauth-app';
 import { postgresTokenStore } from 'passport-oauth-app/postgres';
 import { type RedisClientLike, redisTokenStore } from 'passport-oauth-app/redis';
 import pg from 'pg';
@@ -13,6 +13,7 @@ import {
   startRedisCluster,
   startRedisSentinel,
 } from '../support/redis-topologies.js';
+import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
@@ -45,9 +46,33 @@ async function expectWatching(watched: Pick<TokenStore, 'watch'>, other: TokenSt
   watched.watch?.(ignore)();
   await until(async () => expect(await server.count('listening')).toBe(0));
   await until(async () => expect(await server.count('all')).toBeLessThanOrEqual(before));
+  await expectOneConnection(other, server);
 }
 
-describe.skipIf(!hasRedis())('changes are told by Redis, to', () => {
+/** Lets 50 strategies over one store object hear of a deletion by another process, on one connection. */
+async function expectOneConnection(other: TokenStore, server: Server): Promise<void> {
+  const addresses = {
+    authUrl: 'https://auth.example.com',
+    baseUrl: 'https://api.example.com',
+    callbackURL: '/callback',
+  };
+  const options = { ...addresses, clientID: 'client', clientSecret: 'secret', scope: 'project' };
+  const elsewhere = new Strategy({ ...options, tokenStore: other, cache: false });
+  const tokenStore = { ...other };
+  const strategies = Array.from({ length: 50 }, () => new Strategy({ ...options, tokenStore }));
+  await elsewhere.importGrant('user', { accessToken: 'token', refreshToken: 'refresh', expiresAt: Date.now() + 1e6 });
+  const tokens = () => Promise.allSettled(strategies.map((each) => each.client('user').accessToken()));
+  expect(new Set((await tokens()).map(({ status }) => status))).toEqual(new Set(['fulfilled']));
+  await until(async () => expect(await server.count('listening')).toBe(1));
+  await elsewhere.deleteGrant('user');
+  await until(async () => expect(new Set((await tokens()).map(({ status }) => status))).toEqual(new Set(['rejected'])));
+  await Promise.all([elsewhere, ...strategies.slice(1)].map((each) => each.close()));
+  expect(await server.count('listening')).toBe(1);
+  await strategies[0]?.close();
+  await until(async () => expect(await server.count('listening')).toBe(0));
+}
+
+describe.skipIf(!hasRedis())('changes are told by Redis, to', threats(117), () => {
   let single: RedisServer;
   let sentinel: RedisTopology & { readonly primary: number };
   let cluster: RedisTopology;

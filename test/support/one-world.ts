@@ -6,6 +6,7 @@ import { withoutPauses } from './fast-forward.js';
 import { type Behaviour, startFaultyServer } from './faulty-server.js';
 import { type LoggedIn, logInto } from './logged-in.js';
 import type { TestClock } from './test-clock.js';
+import { inAnotherProcess } from './troubled-store.js';
 import { startWorld, type World, type WorldOptions } from './world.js';
 
 /** The world that the running test has opened last. It closes itself when the test ends. */
@@ -72,9 +73,10 @@ export async function loggedIn(options?: WorldOptions, user?: string): Promise<v
   time = { clock: clock.now };
 }
 
-/** Starts another process of the application, for the service and with the clock of the world. */
+/** Starts another process of the application, for the service and with the clock of the world. Its token store is an object of its own. */
 export function another({ strategy, ...options }: WorldOptions = {}): Promise<World> {
-  return closing(startWorld({ running: world.service, ...options, strategy: { ...time, ...strategy } }));
+  const tokenStore = strategy?.tokenStore && { tokenStore: inAnotherProcess(strategy.tokenStore) };
+  return closing(startWorld({ running: world.service, ...options, strategy: { ...time, ...strategy, ...tokenStore } }));
 }
 
 async function closing(started: World | Promise<World>): Promise<World> {

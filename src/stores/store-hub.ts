@@ -1,0 +1,75 @@
+import { KeyedQueue } from '../waiting.js';
+import type { TokenStore } from './token-store.js';
+
+/** Called with the id of a record that may have changed, and the version that is stored now; see {@link TokenStore.watch}. */
+export type OnChange = (storeId: string, version?: number) => void;
+
+/** Objects that stand for token stores, such as a session store for all token stores over it, by prefix. */
+const keys = new WeakMap<TokenStore, object>();
+const sessionKeys = new WeakMap<object, Map<string, object>>();
+const hubs = new WeakMap<object, StoreHub>();
+
+/** Returns a token store over a session store, whose hub is that of all token stores with this prefix over it. */
+export function overSessionStore<S extends TokenStore>(tokenStore: S, sessionStore: object, prefix: string): S {
+  const byPrefix = sessionKeys.get(sessionStore) ?? new Map<string, object>();
+  sessionKeys.set(sessionStore, byPrefix);
+  const key = byPrefix.get(prefix) ?? {};
+  byPrefix.set(prefix, key);
+  keys.set(tokenStore, key);
+  return tokenStore;
+}
+
+/** Returns the hub of a store: the same for all strategies of this process that use it. */
+export function hubOf(store: TokenStore): StoreHub {
+  const key = keys.get(store) ?? store;
+  const hub = hubs.get(key) ?? new StoreHub();
+  hubs.set(key, hub);
+  return hub;
+}
+
+/**
+ * What belongs to one store object, however many strategies use it: the lock where the store has none, and the connection on
+ * which it tells of changes.
+ */
+export class StoreHub {
+  readonly #locks = new KeyedQueue();
+  /** Weakly held: a strategy that is dropped without `close()` is not kept by its store. */
+  readonly #listeners = new Set<WeakRef<OnChange>>();
+  readonly #dropped = new FinalizationRegistry<WeakRef<OnChange>>((listener) => this.#remove(listener));
+  #stopWatching: (() => void) | undefined;
+
+  /** Takes the lock of an id in this process. Resolves to the function that gives it back. */
+  lock(id: string): Promise<() => void> {
+    return this.#locks.turn(id);
+  }
+
+  /**
+   * Calls `listener`, which it does not keep alive, for changes by other processes. Opens the store's connection for that with
+   * the first listener, and closes it with the last. Returns the function that ends this.
+   */
+  listen(store: TokenStore, listener: OnChange): () => void {
+    const reference = new WeakRef(listener);
+    this.#listeners.add(reference);
+    this.#dropped.register(listener, reference);
+    this.#stopWatching ??= store.watch?.((id, version) => this.#tell(id, version));
+    return () => this.#remove(reference);
+  }
+
+  /** Tells the other strategies of a change that one of them made. @param writer The listener of that one. */
+  tell(storeId: string, writer: OnChange): void {
+    this.#tell(storeId, undefined, writer);
+  }
+
+  #tell(storeId: string, version: number | undefined, writer?: OnChange): void {
+    for (const reference of this.#listeners) {
+      const listener = reference.deref();
+      if (listener !== writer) listener?.(storeId, version);
+    }
+  }
+
+  #remove(listener: WeakRef<OnChange>): void {
+    if (!this.#listeners.delete(listener) || this.#listeners.size > 0) return;
+    this.#stopWatching?.();
+    this.#stopWatching = undefined;
+  }
+}
