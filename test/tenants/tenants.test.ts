@@ -241,9 +241,13 @@ describe('the directory', () => {
     let now = Date.now();
     let host = 'acme';
     const { browser, logIn, url, service, shops, requestsTo } = await openShops({
-      options: { ttl: 60, clock: () => now, revocationPath: '/oauth/revoke' },
+      options: { ttl: 60, clock: () => now },
       resolve: (_tenant, usual) =>
-        usual && { ...usual, authUrl: String(Reflect.get(usual, 'authUrl')).replace('acme', host) },
+        usual && {
+          ...usual,
+          revocationPath: '/oauth/revoke',
+          authUrl: String(Reflect.get(usual, 'authUrl')).replace('acme', host),
+        },
     });
     await logIn(browser, 'acme');
     const data = () => browser.visit(`${url}/shops/acme/projects`, { headers: { accept: 'application/json' } });
@@ -262,6 +266,8 @@ describe('the directory', () => {
     host = 'globex';
     now += 61_000;
     await shops.deleteTenant('acme');
+    // A revocation would be waited for.
+    await shops.close();
     expect([...requestsTo('globex'), ...requestsTo('globex', '/oauth/revoke')]).toEqual([]);
     expect(service.requests.filter(({ path }) => path === '/oauth/token')).toHaveLength(2);
   });
