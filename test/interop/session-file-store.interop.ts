@@ -3,9 +3,11 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import session from 'express-session';
-import { type SessionStoreLike, sessionTokenStore } from 'passport-oauth-app';
+import { sessionTokenStore } from 'passport-oauth-app';
 import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { afterAll, describe, expect, test } from 'vitest';
+
+type SessionStoreLike = Parameters<typeof sessionTokenStore>[0];
 
 // It has no types of its own.
 const sessionFileStore: (express: typeof session) => new (options: object) => SessionStoreLike = createRequire(

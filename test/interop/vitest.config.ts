@@ -2,6 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import base, { alias } from '../../vitest.config.js';
 
+/** The stores to copy, in docs/stores, import it. */
+const awsSdk = { find: /^@aws-sdk/, replacement: fileURLToPath(new URL('node_modules/@aws-sdk', import.meta.url)) };
 const express4 = fileURLToPath(new URL('node_modules/express', import.meta.url));
 
 /** Files whose behaviour the framework has a part in. */
@@ -9,7 +11,7 @@ const FRAMEWORK = '{callback,forward,login,logout,redirect-uri,require-authoriza
 
 // Needs the packages of package.json beside this file: npm run test:interop installs them.
 export default defineConfig({
-  resolve: { alias },
+  resolve: { alias: [...alias, awsSdk] },
   test: {
     execArgv: base.test?.execArgv ?? [],
     testTimeout: 120_000,
