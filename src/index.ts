@@ -7,7 +7,7 @@ import type { ApiClient } from './api/api-client.js';
 
 export { ApiClient } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
-export type { RequestOptions, SchemaIssue, StandardSchema } from './api/call-options.js';
+export type { RequestOptions, StandardSchema } from './api/call-options.js';
 export type { PaginateOptions } from './api/pagination.js';
 export type { RequestHeaders } from './api/request-headers.js';
 export type { ApiResponse, ApiStream } from './api/response.js';
@@ -24,7 +24,7 @@ export {
   TokenStoreError,
 } from './errors.js';
 export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
-export { type ForwardOptions, forward } from './forward/forward.js';
+export { forward } from './forward/forward.js';
 export type { GrantSummary } from './grants/grant-summary.js';
 export type { AuthenticateOptions } from './login/authenticate.js';
 export type {
@@ -42,7 +42,6 @@ export type { ImportedTokens } from './oauth/imported-tokens.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
 export type {
   IncomingRequest,
-  KeepAliveOptions,
   KeepAliveResult,
   StrategyOptions,
 } from './options.js';

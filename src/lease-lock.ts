@@ -1,2 +1,2 @@
-export { type Lease, type LeaseLock, leaseLock } from './stores/lease-lock.js';
+export { type Lease, leaseLock } from './stores/lease-lock.js';
 export type { HeldLease } from './stores/token-store.js';

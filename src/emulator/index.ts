@@ -1,7 +1,7 @@
 export type { ApiRequest, EmulatorRoute } from './api.js';
 export { EmulatorError } from './checks.js';
 export type { Application, EmulatorUser, Registration } from './directory.js';
-export { type Emulator, type ServiceOptions, startEmulator, type TenantOptions } from './emulator.js';
+export { type Emulator, type ServiceOptions, startEmulator } from './emulator.js';
 export type { Fault } from './faults.js';
 export { lookup } from './hosts.js';
 export type { Installation } from './installations.js';
