@@ -33,7 +33,7 @@ describe.each(errors.map((entry) => [entry[1], ...entry] as const))('%s', (_titl
     expect(error).toBeInstanceOf(Error);
     expect([error.name, error.code, error.status, error.message]).toEqual([name, code, status, 'm']);
     expect(String(error)).toBe(`${name}: m`);
-    expect(error.stack).toContain('errors.test.ts');
+    expect(error.stack).toContain('errors.unit.test.ts');
   });
 
   test('is cloneError as another object of the same kind', () => {

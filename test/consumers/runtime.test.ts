@@ -57,6 +57,6 @@ describe('an installed package', () => {
   test('brings a command that explains itself', async () => {
     const { exitCode, stdout } = await project.node('node_modules/passport-oauth-app/dist/cli.js', '--help');
     expect(exitCode).toBe(0);
-    expect(stdout).toContain('Usage: passport-oauth-app emulator');
+    expect(stdout).toContain('Usage: passport-oauth-app COMMAND');
   });
 });

@@ -7,12 +7,15 @@ const malformed = { kind: 'malformed' };
 test('reads code and state, in any order, among parameters of other kinds', () => {
   const expected = { kind: 'code', code: 'c d', state: 's' };
   expect(readCallbackQuery('/callback?code=c+d&state=s')).toEqual(expected);
-  expect(readCallbackQuery('/callback?x=1&state=s&iss=https%3A%2F%2Fa&code=c%20d&session_state=y')).toEqual(expected);
+  expect(readCallbackQuery('/callback?x=1&state=s&iss=https%3A%2F%2Fa&code=c%20d&session_state=y')).toEqual({
+    ...expected,
+    issuer: 'https://a',
+  });
 });
 
-test('reads an error and state, and nothing of descriptions', () => {
-  const read = readCallbackQuery('/callback?error=e&state=s&error_description=%FF&error_uri=[');
-  expect(read).toEqual({ kind: 'error', error: 'e', state: 's' });
+test('reads an error, its description and state', () => {
+  const read = readCallbackQuery('/callback?error=e&state=s&error_description=Why&error_uri=[');
+  expect(read).toEqual({ kind: 'error', error: 'e', state: 's', description: 'Why' });
 });
 
 test('takes the query alone, and all of it', () => {
@@ -49,6 +52,6 @@ test.each([
 });
 
 test('an error of other characters than ASCII is one that nobody has registered', () => {
-  const expected = { kind: 'error', error: 'unregistered_error', state: 's' };
+  const expected = { kind: 'error', error: 'unregistered error', state: 's' };
   expect(readCallbackQuery('/callback?error=refus%C3%A9&state=s')).toEqual(expected);
 });
