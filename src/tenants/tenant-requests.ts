@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ApiClient, createApiClient, sourceOf } from '../api/api-client.js';
+import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
 import { OAuthAppError, ofStrategy } from '../errors.js';
 import { authenticate, type RouteOptions } from '../login/authenticate.js';
@@ -15,7 +15,7 @@ import { refuseFramework } from '../session/framework.js';
 import { originalUrl } from '../session/request-url.js';
 import { Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
-import { nameOfTenant } from '../strategy-name.js';
+import { nameOfTenant, publicName } from '../strategy-name.js';
 import type { Directory } from './directory.js';
 import { TenantError, unknownTenant } from './tenant-error.js';
 import { canonicalTenant } from './tenant-name.js';
@@ -91,13 +91,14 @@ export class TenantRequests {
       };
       // What follows apiClient() works with the same client.
       const known = property === undefined ? this.#strategies.get(req) : undefined;
+      let found: Strategy | Promise<Strategy>;
       try {
-        const found = known ?? this.#strategyFor(req);
-        if (found instanceof Promise) found.then(run, fail);
-        else run(found);
+        found = known ?? this.#strategyFor(req);
       } catch (error) {
-        fail(error);
+        return fail(error);
       }
+      if (found instanceof Promise) found.then(run, fail).catch(next);
+      else run(found);
     };
   }
 
@@ -116,8 +117,10 @@ export class TenantRequests {
   async #endLogins(req: IncomingMessage): Promise<void> {
     const logins = this.#options.sessions.take(req);
     for (const client of Object.values(req)) {
-      const source = client instanceof ApiClient ? sourceOf(client) : undefined;
-      if (source instanceof GrantCredentials && this.#strategies.has(req)) source.end();
+      const isOurs =
+        client instanceof ApiClient && publicName(contextOf(client).strategyName).strategy === this.#options.name;
+      const source = isOurs ? sourceOf(client) : undefined;
+      if (source instanceof GrantCredentials) source.end();
     }
     const removals = await Promise.allSettled(logins.map((login) => this.#options.deleteGrant(login)));
     await endPassportLogin(req);

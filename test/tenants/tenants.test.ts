@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
 import { hostname } from 'node:os';
-import { memoryTokenStore } from 'passport-oauth-app';
+import { embedded, memoryTokenStore } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { salesforce, shopify, zendesk } from 'passport-oauth-app/providers';
 import { type TenantsOptions, tenants } from 'passport-oauth-app/tenants';
@@ -452,26 +452,27 @@ describe('many tenants', () => {
 
   test('use one connection for changes', async () => {
     let watched = 0;
-    const tokenStore = { ...memoryTokenStore() };
-    const base = memoryTokenStore();
-    Object.setPrototypeOf(tokenStore, base);
-    const store = new Proxy(base, {
-      get(target, key) {
-        if (key === 'watch')
-          return () => {
-            watched += 1;
-            return () => (watched -= 1);
-          };
-        const value = Reflect.get(target, key, target);
-        return typeof value === 'function' ? value.bind(target) : value;
-      },
-    });
-    const { logIn, shops } = await openShops({ tokenStore: store, options: { max: 1 } });
+    const watch = () => {
+      watched += 1;
+      return () => (watched -= 1);
+    };
+    const { logIn, shops } = await openShops({ tokenStore: { ...memoryTokenStore(), watch } });
     for (const tenant of SHOPS) await logIn(new Browser(), tenant);
-    expect(watched).toBeLessThanOrEqual(1);
+    expect(watched).toBe(1);
     await shops.close();
     await expect.poll(() => watched).toBe(0);
   });
+});
+
+test('embedded() refuses tenants, and an error of tenantOf goes to the application', async () => {
+  const tenantOf = async () => {
+    throw new Error('of tenantOf');
+  };
+  const { shops, url } = await openShops({ options: { tenantOf } });
+  const options = { path: '/frame', login: '/login', frameAncestors: ['https://a.example.com'] };
+  expect(() => embedded(shops as never, options)).toThrow(expect.objectContaining({ name: 'ConfigurationError' }));
+  for (const path of ['/shops/acme/me', '/shops/acme/login'])
+    expect((await rawRequest(url, path)).text).toContain('Error: of tenantOf');
 });
 
 test.for<[what: string, options: Partial<TenantsOptions>, message: RegExp]>([
