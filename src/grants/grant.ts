@@ -1,6 +1,6 @@
 import { createHash, hkdfSync, randomBytes, randomInt } from 'node:crypto';
 import { ConfigurationError } from '../errors.js';
-import { asOrganizationDomain } from '../oauth/claims.js';
+import { asOrganizationDomain, subjectOf } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
@@ -42,6 +42,8 @@ export interface Grant extends GrantFacts {
   readonly lineage: string;
   /** Number of token responses since that of the login, which is 0. Of one lineage, the highest generation is the one that the service accepts. */
   readonly generation: number;
+  /** The `sub` claim of the access tokens; `undefined` while all were opaque. `subject` may be the application's id then. */
+  readonly sub?: string | undefined;
   /** True for a grant of the application, whose token is asked for again without a refresh token. */
   readonly application?: boolean | undefined;
   /** Names the process that got the pair from the service: its dates are by the clock of that one. */
@@ -97,6 +99,7 @@ export function newGrant(tokens: TokenSet, now: number, obtainedBy?: string): Gr
     organizationDomain: tokens.organizationDomain,
     enterpriseUrl: tokens.enterpriseUrl,
     subject: tokens.subject,
+    sub: subjectOf(tokens.claims),
     scope: tokens.scope,
     createdAt: now,
     refreshedAt: undefined,
@@ -135,7 +138,8 @@ export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number, obta
     lifetimeMs: tokens.lifetimeMs,
     organizationDomain: tokens.organizationDomain,
     enterpriseUrl: tokens.enterpriseUrl,
-    subject: tokens.subject ?? grant.subject,
+    subject: grant.subject ?? tokens.subject,
+    sub: subjectOf(tokens.claims) ?? grant.sub,
     scope: tokens.scope ?? grant.scope,
     createdAt: grant.createdAt,
     refreshedAt: now,
@@ -188,6 +192,7 @@ export function endedGrant(grant: Grant): EndedGrant {
     refreshToken,
     previousRefreshToken,
     lifetimeMs,
+    sub,
     application,
     obtainedBy,
     issuedBy,
@@ -257,9 +262,15 @@ function freshnessOf(
   return leftMs <= aheadMs * share && !isResting ? 'due' : 'fresh';
 }
 
-/** Returns true if a token response belongs to another user than the grant. A token without `sub` proves nothing. */
-export function isOtherSubject(grant: Grant, tokens: TokenSet): boolean {
-  return grant.subject !== undefined && tokens.subject !== undefined && grant.subject !== tokens.subject;
+/**
+ * Returns whether a grant and a token response are of one user; `undefined` if that is not known. Compares like with like: a
+ * `sub` claim with another one, never with an id of the application.
+ */
+export function isSameUser(grant: Grant, tokens: TokenSet): boolean | undefined {
+  const sub = subjectOf(tokens.claims);
+  if (sub !== undefined && grant.sub !== undefined) return sub === grant.sub;
+  const isKnown = sub === undefined && grant.sub === undefined && grant.subject !== undefined;
+  return isKnown && tokens.subject !== undefined ? tokens.subject === grant.subject : undefined;
 }
 
 /** Returns true if both grants hold the same tokens. */
@@ -430,6 +441,7 @@ function parseGrant(id: string, text: string, version: number): Grant | EndedGra
       issuedBy: content.issuedBy,
       lineage,
       generation,
+      sub: content.sub,
       application: content.application === true || undefined,
       obtainedBy: content.obtainedBy,
       retryAt: content.retryAt,

@@ -10,6 +10,7 @@ import {
   hasEnded,
   isOlder,
   isPastEnd,
+  isSameUser,
   newGrant,
   type RefreshWindow,
   withRefreshTokenOf,
@@ -197,8 +198,8 @@ export class GrantManager {
     try {
       const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.#repository.readAnew(formerId));
       // An application that names its grants itself says by the id that the user is the same.
-      const isSameUser = former?.subject === tokens.subject && (tokens.subject !== undefined || formerId === grantId);
-      const isKept = isSameUser && former !== undefined && !isPastEnd(former, now);
+      const isSame = (former && isSameUser(former, tokens)) ?? formerId === grantId;
+      const isKept = isSame && former !== undefined && !isPastEnd(former, now);
       const known = isKept ? withRefreshTokenOf(former, tokens, now) : tokens;
       return await this.#create(grantId, newGrant(known, now, this.#options.endpoint.id), isNewId, 'stored');
     } finally {

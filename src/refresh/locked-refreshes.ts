@@ -7,8 +7,8 @@ import {
   hasSameTokens,
   isEmptyGrant,
   isOlder,
-  isOtherSubject,
   isPastEnd,
+  isSameUser,
   refreshedGrant,
   withRotatedRefreshToken,
 } from '../grants/grant.js';
@@ -185,7 +185,7 @@ export class LockedRefreshes {
         tokens = await this.#send(run, grant, previousRefreshToken);
       }
       if (!tokens) return undefined;
-      if (isOtherSubject(grant, tokens))
+      if (isSameUser(grant, tokens) === false)
         return { outcome: 'adopted', grant: await this.#giveUp(run, grant, 'other-subject') };
       return await this.#save(run, grant, refreshedGrant(grant, tokens, clock(), endpoint.id));
     } catch (error) {
