@@ -2,8 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { serviceMessage } from '../../src/api/api-error.js';
 import { defaultHeaders, requestHeaders } from '../../src/api/request-headers.js';
 import { queryString } from '../../src/api/request-target.js';
-import { parseBody } from '../../src/api/response.js';
-import { DEFAULT_RETRY, type FailedTry, retryDelay } from '../../src/api/retry-policy.js';
 import { threats } from '../support/threats.js';
 import { tokenOf } from './fixture.js';
 
@@ -86,61 +84,6 @@ describe('headers', () => {
   });
 });
 
-describe('a second try', () => {
-  const failed = (more: Partial<FailedTry>): FailedTry => ({
-    method: 'GET',
-    isReplayable: true,
-    failures: 1,
-    waitedMs: 0,
-    remainingMs: Infinity,
-    failure: { status: 503, retryAfterMs: undefined },
-    ...more,
-  });
-  const status = (code: number, retryAfterMs?: number) => ({ failure: { status: code, retryAfterMs } });
-  const fault = (kind: 'connect' | 'reset' | 'timeout' | 'too-large' | 'closed', sent: boolean) => ({
-    failure: { kind, sent },
-  });
-
-  test.each<[string, Partial<FailedTry>, number | undefined]>([
-    ['GET after 503', {}, 250],
-    ['GET after 503, for the third time', { failures: 2 }, 500],
-    ['GET after three tries', { failures: 3 }, undefined],
-    ['GET after 429', status(429), 250],
-    ['GET after 502', status(502), 250],
-    ['GET after 504', status(504), 250],
-    ['GET after 500', status(500), undefined],
-    ['GET after 404', status(404), undefined],
-    ['GET after 403', status(403), undefined],
-    ['PUT after 503', { method: 'PUT' }, 250],
-    ['DELETE after 503', { method: 'DELETE' }, 250],
-    ['HEAD after 503', { method: 'HEAD' }, 250],
-    ['POST after 503', { method: 'POST' }, undefined],
-    ['POST after 429', { method: 'POST', ...status(429) }, 250],
-    ['PATCH after 503', { method: 'PATCH' }, undefined],
-    ['PUT of a stream after 503', { method: 'PUT', isReplayable: false }, undefined],
-    ['GET after a reset', fault('reset', true), 250],
-    ['POST after a reset', { method: 'POST', ...fault('reset', true) }, undefined],
-    ['POST that never left', { method: 'POST', ...fault('connect', false) }, 250],
-    ['PATCH that never left', { method: 'PATCH', ...fault('connect', false) }, 250],
-    ['stream that never left', { method: 'POST', isReplayable: false, ...fault('connect', false) }, undefined],
-    ['GET after a time-out', fault('timeout', true), undefined],
-    ['GET with too large an answer', fault('too-large', true), undefined],
-    ['GET with a closed client', fault('closed', false), undefined],
-    ['GET after Retry-After: 0', status(503, 0), 250],
-    ['GET after Retry-After: 3', status(429, 3_000), 3_250],
-    ['GET after Retry-After: 11', status(429, 11_000), undefined],
-    ['GET that has waited long already', { ...status(429, 9_000), waitedMs: 9_000 }, undefined],
-    ['GET with less time left than the wait', { remainingMs: 200 }, undefined],
-  ])('%s', (_name, more, delay) => {
-    expect(retryDelay(failed(more), DEFAULT_RETRY, 1)).toBe(delay);
-  });
-
-  test('waits for any time up to the bound: full jitter', () => {
-    expect(retryDelay(failed({}), DEFAULT_RETRY, 0)).toBe(0);
-    expect(retryDelay(failed({ failures: 2 }), DEFAULT_RETRY, 0.5)).toBe(250);
-  });
-});
-
 describe('the message of the service', () => {
   test.each<[unknown, string | undefined]>([
     [{ error: { message: 'Project Not Found', code: 404 } }, 'Project Not Found (404)'],
@@ -187,41 +130,5 @@ describe('the message of the service', () => {
     for (const echoed of [...whole, 'eyJzdWIi', 'c2lnbmF0dXJl']) {
       expect(serviceMessage({ error: { message: `Invalid: ${echoed}` } }, token)).not.toMatch(/eyJ|c2ln|ZXlK/);
     }
-  });
-});
-
-describe('a body', () => {
-  const parse = (body: string, type?: string) =>
-    parseBody(Buffer.from(body), type === undefined ? {} : { 'content-type': type });
-
-  test.each<[string, string | undefined, unknown]>([
-    ['{"a":1}', 'application/json', { a: 1 }],
-    ['{"a":1}', 'application/json; charset=utf-8', { a: 1 }],
-    ['{"a":1}', 'Application/Problem+JSON', { a: 1 }],
-    ['\ufeff{"a":1}', 'application/json', { a: 1 }],
-    ['null', 'application/json', null],
-    ['', 'application/json', undefined],
-    ['<html>', 'text/html', '<html>'],
-    ['a,b', 'text/csv; charset=utf-8', 'a,b'],
-    ['{"a":1}', undefined, { a: 1 }],
-    ['plain', undefined, 'plain'],
-    ['{"a":1}', 'text/plain', '{"a":1}'],
-  ])('%j of type %s is %j', (body, type, data) => {
-    expect(parse(body, type)).toEqual({ data });
-  });
-
-  test('of another type is bytes', () => {
-    const bytes = Buffer.from([0xff, 0x00]);
-    expect(parseBody(bytes, { 'content-type': 'application/zip' }).data).toEqual(bytes);
-  });
-
-  test('that is not the JSON it claims to be is text, and said to be broken', () => {
-    const fault = expect.stringContaining('not valid JSON');
-    expect(parse('{"a":', 'application/json')).toEqual({ data: '{"a":', fault });
-  });
-
-  test('cannot change a prototype', () => {
-    const { data } = parse('{"__proto__":{"polluted":1}}', 'application/json');
-    expect(Object.getPrototypeOf(data)).toBe(Object.prototype);
   });
 });

@@ -2,14 +2,9 @@ import { describe, expect, vi } from 'vitest';
 import { type Grants, gate, LIFETIME_S, pair, REFUSAL, test, tokens, withoutLock } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
 import { stopTime } from '../support/stop-time.js';
-import { threats } from '../support/threats.js';
 import type { TroubledStore } from '../support/troubled-store.js';
-import { until } from '../support/until.js';
 
 const gets = (store: TroubledStore) => store.calls.filter((call) => call === 'get').length;
-/** The end of what a resolved promise has set in motion. */
-const turn = () => new Promise((resolve) => setImmediate(resolve));
-
 describe('the cache', () => {
   test('spares the store for its time to live, and no longer', async ({ grants }) => {
     await grants.manager.put('id', tokens('a'));
@@ -252,77 +247,5 @@ describe.each([
     expect(await fastForward(() => grants.use(manager))).toBe(401);
     expect(grants.lost).toEqual(['refused']);
     expect(await grants.use(grants.another())).toBe(401);
-  });
-});
-
-describe('writes of one grant', () => {
-  test('run in the order of their requests, even in a slow store', async ({ grants }) => {
-    const { manager, store } = grants;
-    const { opened, open } = gate();
-    store.before = (method) => (method === 'set' ? opened : undefined);
-    const writes = [manager.put('id', tokens('a')), manager.remove('id')];
-    await until(() => expect(store.calls).toEqual(['set']));
-    open();
-    await Promise.all(writes);
-    expect(store.calls).toContain('delete');
-    expect(await store.inner.get('oauth-app+id')).toBeUndefined();
-  });
-
-  test.for([true, false])(
-    'delete no login that began after a deletion was answered as failed (seen before: %s)',
-    threats(65),
-    async (isCached, { grants }) => {
-      await grants.manager.put('id', tokens('a'));
-      const manager = isCached ? grants.manager : grants.another();
-      const { opened, open } = gate();
-      const answered = vi.fn();
-      grants.store.before = (method) => (method === 'get' ? opened.then(answered) : undefined);
-      await expect(fastForward(() => manager.remove('id'))).rejects.toMatchObject({ code: 'ERR_TOKEN_STORE_TIMEOUT' });
-      await grants.another().put('id', tokens('of-a-new-login'));
-      open();
-      await until(() => expect(answered).toHaveBeenCalled());
-      await turn();
-      grants.store.recover();
-      expect(await grants.use(grants.another())).toBe('access-of-a-new-login');
-    },
-  );
-
-  test('do not fill the cache once they are abandoned', async ({ grants }) => {
-    const { manager, store } = grants;
-    await manager.put('id', tokens('a'));
-    grants.clock.advance(LIFETIME_S);
-    const { opened, open } = gate();
-    const update = store.update.bind(store);
-    const arrived = vi.fn();
-    store.update = async (...args) => {
-      const done = await update(...args);
-      await opened;
-      arrived();
-      return done;
-    };
-    expect(await fastForward(() => grants.use())).toBe('access-1');
-    await manager.remove('id');
-    open();
-    await until(() => expect(arrived).toHaveBeenCalled());
-    await turn();
-    expect(await grants.use()).toBe(401);
-  });
-
-  test('start nothing more in a store without versions once they are abandoned', async ({ grants }) => {
-    const store = withoutLock(grants.store);
-    const manager = grants.another({ store });
-    await manager.put('id', tokens('a'));
-    grants.clock.advance(LIFETIME_S);
-    const { opened, open } = gate();
-    grants.store.before = (method) => (method === 'get' && grants.sent().length > 0 ? opened : undefined);
-    // The save waits for its read, so the pair is unsaved; closing abandons the save that hangs.
-    expect(await fastForward(() => grants.use(manager))).toBe('access-1');
-    const closing = manager.close();
-    await grants.another().put('id', tokens('of-a-new-login'));
-    grants.store.recover();
-    open();
-    await closing;
-    await turn();
-    expect(await grants.use(grants.another())).toBe('access-of-a-new-login');
   });
 });

@@ -202,45 +202,6 @@ function silent(
   });
 }
 
-/** Returns what makes stores over one storage that remember for a second that there was no grant. */
-function forgetful(): () => TokenStore {
-  const create = sharing();
-  return () => {
-    const store = create() as FullStore;
-    const absent = new Map<string, number>();
-    const get = async (id: string): Promise<StoredGrant | undefined> => {
-      if ((absent.get(id) ?? 0) > Date.now()) return undefined;
-      const grant = await store.get(id);
-      if (!grant) absent.set(id, Date.now() + 1_000);
-      return grant;
-    };
-    const set = (id: string, grant: StoredGrant): Promise<void> => {
-      absent.delete(id);
-      return store.set(id, grant);
-    };
-    return { ...store, get, set };
-  };
-}
-
-/** Returns what makes stores over one storage that work without the lock once they have waited for a while. */
-function impatient(): () => TokenStore {
-  const create = sharing();
-  return () => {
-    const { lock, ...store } = create() as FullStore;
-    return {
-      ...store,
-      lock: (id, work) => {
-        let working: Promise<unknown> | undefined;
-        const once = (): Promise<never> => {
-          working ??= work();
-          return working as Promise<never>;
-        };
-        return Promise.race([lock(id, once), pause(700).then(once)]);
-      },
-    };
-  };
-}
-
 const mistakes: Record<string, { create: () => TokenStore; lease?: number; caughtBy: string[] }> = {
   'gives null for a grant that is not there': {
     create: broken(({ get }) => ({ get: async (id) => (await get(id)) ?? JSON.parse('null') })),
@@ -526,10 +487,6 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
     })),
     caughtBy: ['delete of a version removes no grant that is set at the same time'],
   },
-  'remembers for a second that there is no grant': {
-    create: forgetful(),
-    caughtBy: ['get reads what another store over the same storage has just written'],
-  },
   'adds over what is there': {
     create: broken(({ set }) => ({ add: async (id, grant) => set(id, grant).then(() => true) })),
     caughtBy: [
@@ -721,11 +678,6 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       'a holder learns the length of its lease, and that the lease is not held once another one has it',
     ],
   },
-  'waits for a lock for 700 ms, and then works without it': {
-    create: impatient(),
-    lease: LEASE,
-    caughtBy: ['lock keeps another store out while its work takes 1.5 s, or three quarters of the lease'],
-  },
   'lets whoever comes release its lock': {
     create: sharing((leases) => ({ release: async (id) => void leases.delete(id) })),
     lease: LEASE,
@@ -792,27 +744,6 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
         }),
     })),
     caughtBy: ['lock rejects with the very error of its work, and is free afterwards'],
-  },
-  'keeps one of its few connections for each lock': {
-    create: broken((right) => {
-      let free = 5;
-      const waiting: (() => void)[] = [];
-      const connected = async <T>(use: () => Promise<T>): Promise<T> => {
-        if (free > 0) free -= 1;
-        else await new Promise<void>((resolve) => waiting.push(resolve));
-        return use().finally(() => {
-          const next = waiting.shift();
-          if (next) next();
-          else free += 1;
-        });
-      };
-      return {
-        get: (id) => connected(() => right.get(id)),
-        set: (id, grant) => connected(() => right.set(id, grant)),
-        lock: (id, work) => right.lock(id, () => connected(work)),
-      };
-    }),
-    caughtBy: ['locks of 50 ids are held at the same time, and the store can be reached inside of all of them'],
   },
   'frees the lock when the grant is deleted': {
     create: broken(({ delete: remove }) => {

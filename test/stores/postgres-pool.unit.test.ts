@@ -1,9 +1,6 @@
-import { EventEmitter } from 'node:events';
 import { sessionTokenStore } from 'passport-oauth-app';
 import { postgresMigration, postgresTokenStore } from 'passport-oauth-app/postgres';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { stopTime } from '../support/stop-time.js';
-import { timersOf } from './fixture.js';
+import { beforeEach, describe, expect, test } from 'vitest';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
 const readOnly =
@@ -101,128 +98,6 @@ test('the migration quotes the names of the schema, the table and its index, and
   // @ts-expect-error: misspelt
   expect(() => postgresMigration({ tabel: 'x' })).toThrow(/^tabel: is not an option of postgresMigration/);
   expect(postgresMigration()).toContain('"passport_oauth_app_grants_expires_at" ON "passport_oauth_app_grants"');
-});
-
-describe('a connection that hears of changes', () => {
-  const OPTIONS = { host: 'db' };
-  let clients: FakeClient[];
-  let told: unknown[][];
-  /** What the pool is told to tell. */
-  let probes: (readonly unknown[])[];
-  let warnings: unknown[];
-
-  class FakeClient extends EventEmitter {
-    readonly calls: unknown[] = [];
-    constructor(options: unknown) {
-      super();
-      expect(options).toBe(OPTIONS);
-      clients.push(this);
-    }
-    connect = async () => void this.calls.push('connect');
-    unref = () => void this.calls.push('unref');
-    query = async (text: string) => void this.calls.push(text);
-    end = async () => {
-      this.calls.push('end');
-      throw new Error('ended already');
-    };
-  }
-
-  beforeEach(() => {
-    stopTime();
-    [clients, told, probes, warnings] = [[], [], [], []];
-    answer = (_words, values) => probes.push(values) && { rows: [] };
-    const warn = vi.spyOn(process, 'emitWarning').mockImplementation((...warning) => void warnings.push(warning));
-    onTestFinished(() => warn.mockRestore());
-  });
-
-  async function watch(Client: unknown = FakeClient, table = 'app.Grants') {
-    const store = postgresTokenStore({ ...pool, Client, options: OPTIONS } as typeof pool, { table });
-    const stop = store.watch?.((...change) => told.push(change)) ?? (() => undefined);
-    onTestFinished(stop);
-    await vi.advanceTimersByTimeAsync(0);
-    return stop;
-  }
-
-  test('listens to the name of the table, beside the pool, and keeps no process alive', async () => {
-    const stop = await watch();
-    expect(clients[0]?.calls).toEqual(['connect', 'unref', 'LISTEN "Grants"']);
-    clients[0]?.emit('notification', { payload: 'id 7' });
-    clients[0]?.emit('notification', {});
-    expect(told).toEqual([[''], ['id', 7]]);
-    await vi.advanceTimersByTimeAsync(10_000);
-    expect(clients[0]?.calls.slice(3)).toEqual(['SELECT 1']);
-    stop();
-    expect(clients[0]?.calls.slice(4)).toEqual(['end']);
-  });
-
-  test('listens to the name of a table without a schema', async () => {
-    await watch(FakeClient, 'Grants');
-    expect(clients[0]?.calls).toContain('LISTEN "Grants"');
-    expect(ran).toEqual(['SELECT pg_notify($1,']);
-  });
-
-  test('needs no method unref', async () => {
-    await watch(
-      class extends FakeClient {
-        override unref = undefined as never;
-      },
-    );
-    expect(told).toEqual([['']]);
-  });
-
-  test.for(['error', 'end'])('is opened again after the event %s', async (event) => {
-    await watch();
-    clients[0]?.emit(event, new Error('broken'));
-    await vi.advanceTimersByTimeAsync(50);
-    expect([clients.length, told]).toEqual([2, [[''], ['']]]);
-    expect(clients[0]?.calls.at(-1)).toBe('end');
-  });
-
-  test.for<[what: string, heard: (channel: unknown, probe: unknown) => void, hasWarned: boolean]>([
-    ['hears what the pool tells', (_channel, payload) => clients[0]?.emit('notification', { payload }), false],
-    ['hears another message', () => clients[0]?.emit('notification', { payload: ' other' }), true],
-    ['hears nothing', () => undefined, true],
-  ])('that %s warns of it or not, once for each store', async ([, heard, hasWarned]) => {
-    await watch();
-    const [channel, probe] = probes[0] ?? [];
-    expect([channel, probe]).toEqual(['Grants', expect.stringMatching(/^ [\w-]{36}$/)]);
-    heard(channel, probe);
-    expect(told).toEqual([['']]);
-    await vi.advanceTimersByTimeAsync(4_999);
-    expect(warnings).toEqual([]);
-    await vi.advanceTimersByTimeAsync(1);
-    const warning = [expect.stringContaining('no notification of PostgreSQL'), { code: 'ERR_NO_NOTIFICATIONS' }];
-    expect(warnings).toEqual(hasWarned ? [warning] : []);
-    clients[0]?.emit('end');
-    await vi.advanceTimersByTimeAsync(6_000);
-    expect([clients.length, probes.length]).toEqual([2, 2]);
-    // The second connection hears nothing.
-    expect(warnings).toEqual([warning]);
-  });
-
-  test.for<[what: string, prepare: () => unknown, meanwhile: () => unknown]>([
-    ['the pool fails', () => (answer = () => Promise.reject(new Error('ended'))), () => undefined],
-    ['the connection ends', () => undefined, () => clients.at(-1)?.emit('end')],
-  ])('warns of nothing where %s', async ([, prepare, meanwhile]) => {
-    prepare();
-    const stop = await watch();
-    meanwhile();
-    stop();
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(warnings).toEqual([]);
-  });
-
-  test('waits for what the pool tells without keeping the process alive', async () => {
-    expect(await timersOf(() => watch())).toContainEqual({ ms: 5_000, isKeeping: false });
-  });
-
-  test.for<[what: string, changes: object]>([
-    ['without options', { Client: FakeClient }],
-    ['without a client', { options: OPTIONS }],
-    ['with a client that is none', { Client: 'pg', options: OPTIONS }],
-  ])('is not there for a pool %s', ([, changes]) => {
-    expect(postgresTokenStore({ ...pool, ...changes }).watch).toBeUndefined();
-  });
 });
 
 describe('a session store', () => {
