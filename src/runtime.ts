@@ -10,7 +10,6 @@ import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnO
 import { GrantCodec } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
 import { guardedLookup, HttpClient } from './http/http-client.js';
-import type { SharedPermits, SharedPermitsOptions } from './limits/shared-permits.js';
 import type { LoginContext } from './login/authenticate.js';
 import {
   type AuthorizationRequest,
@@ -103,7 +102,7 @@ export class Runtime implements LoginContext {
     this.usedLogins = new UsedLogins({ namespace, clock });
     const { concurrency: max } = settings;
     const store = () => this.managers.onlyStore;
-    const sharing = max === undefined ? undefined : permitSharing({ max, namespace, store });
+    const sharing = max === undefined ? undefined : permitSharing(max, namespace, store);
     this.api = createApiContext({ ...settings, http, strategyName, now: clock, sharing });
     // Several applications of a host may be clients of one service: their callback URLs differ.
     const application = shortHash(service, callbackURL);
@@ -208,15 +207,17 @@ function issuersOf({ authUrl, tokenPath, revocationPath = tokenPath }: Settings)
 }
 
 /** Shares the slots of accounts between processes by a guest that is loaded when it is first needed. */
-function permitSharing(options: SharedPermitsOptions): PermitSharing {
-  let loaded: Promise<SharedPermits> | undefined;
+function permitSharing(max: number, namespace: string, store: () => TokenStore | undefined): PermitSharing {
+  let loaded: Promise<Pick<PermitSharing, 'renew' | 'giveBack'>> | undefined;
   const load = () => {
-    loaded ??= import('./limits/shared-permits.js').then(({ SharedPermits: Guest }) => new Guest(options));
+    loaded ??= import('./limits/shared-permits.js').then(
+      ({ SharedPermits }) => new SharedPermits({ max, namespace, store }),
+    );
     return loaded;
   };
   return {
     get isAvailable() {
-      return options.store()?.lock !== undefined;
+      return store()?.lock !== undefined;
     },
     renew: async (...demand) => (await load()).renew(...demand),
     giveBack: async (account) => (await load()).giveBack(account),
