@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { PassThrough, Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { PassThrough, pipeline, Readable } from 'node:stream';
 import { ApiCall } from '../api/api-call.js';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
@@ -237,8 +236,10 @@ async function answer(
   res.setHeader('X-Content-Type-Options', 'nosniff');
   res.setHeader('Content-Security-Policy', "default-src 'none'; sandbox");
   res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
-  if (stream) await pipeline(stream, res);
-  else res.end(body);
+  if (!stream) return void res.end(body);
+  await new Promise<void>((resolve, reject) => {
+    pipeline(stream, res, (error) => (error ? reject(error) : resolve()));
+  });
 }
 
 /** Returns a `Cache-Control` for the browser's cache alone. Without one of the API, the browser revalidates each time. */
