@@ -64,8 +64,14 @@ interface SharedRefresh {
   readonly result: Promise<RefreshResult>;
 }
 
-/** Largest number of refreshes that run or wait. Beyond it none starts in the background: a later request of the grant asks again. */
-const MAX_IN_FLIGHT = 10_000;
+/**
+ * Largest number of refreshes that run or wait, each with its tokens in memory. Beyond it none starts in the background: a later
+ * request of the grant asks again.
+ */
+const MAX_IN_FLIGHT = 100;
+
+/** Largest number of refreshes that are to be repeated by themselves. */
+const MAX_RETRIES = 1_000;
 
 /** Shortest wait for the lock that an event mentions, in milliseconds. */
 const MIN_LOCK_WAIT_MS = 100;
@@ -218,7 +224,7 @@ export class Refresher {
     if (trigger === 'ahead' && pauses.remainingMs('ahead', id) === 0) pauses.begin('ahead', id);
     const isLost =
       error instanceof ServiceUnavailableError && error.cause instanceof TransportError && error.cause.sent;
-    if (!isLost || trigger === 'retry' || this.#retries.size >= MAX_IN_FLIGHT) return;
+    if (!isLost || trigger === 'retry' || this.#retries.size >= MAX_RETRIES) return;
     // The service may have replaced the refresh token, and accept the former one for some seconds more. Waiting for the
     // next request of the user could take longer.
     this.#endRetry(id);

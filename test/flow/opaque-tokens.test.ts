@@ -37,22 +37,26 @@ describe('access tokens that do not say whose they are', threats(89), () => {
     expect(grants.size).toBe(2);
   });
 
-  test('become JWTs later, whose sub is another id: nobody is logged out, and another sub ends the grant', async () => {
-    const jwt = (sub: string) => `e30.${Buffer.from(JSON.stringify({ sub })).toString('base64url')}.x`;
-    await loggedIn({ service, strategy: { userProfile: idFromApi } });
-    const { grantId } = await whoami();
-    const refreshed = async (sub: string) => {
-      clock.advance(7_200);
-      const body = { access_token: jwt(sub), token_type: 'bearer', expires_in: 7_200, refresh_token: sub };
-      world.service.fail('token', { status: 200, body });
-      return await world.strategy.client(grantId).accessToken();
-    };
-    for (const sub of ['uuid-of-1', 'uuid-of-1']) {
-      expect(await refreshed(sub)).toBe(jwt(sub));
-      expect(await world.strategy.grant(grantId)).toMatchObject({ subject: '1' });
-    }
-    await expect(refreshed('uuid-of-2')).rejects.toMatchObject({ name: 'NotAuthorizedError' });
-  });
+  test(
+    'become JWTs later, whose sub is another id: nobody is logged out, and another sub ends the grant',
+    threats(114),
+    async () => {
+      const jwt = (sub: string) => `e30.${Buffer.from(JSON.stringify({ sub })).toString('base64url')}.x`;
+      await loggedIn({ service, strategy: { userProfile: idFromApi } });
+      const { grantId } = await whoami();
+      const refreshed = async (sub: string) => {
+        clock.advance(7_200);
+        const body = { access_token: jwt(sub), token_type: 'bearer', expires_in: 7_200, refresh_token: sub };
+        world.service.fail('token', { status: 200, body });
+        return await world.strategy.client(grantId).accessToken();
+      };
+      for (const sub of ['uuid-of-1', 'uuid-of-1']) {
+        expect(await refreshed(sub)).toBe(jwt(sub));
+        expect(await world.strategy.grant(grantId)).toMatchObject({ subject: '1' });
+      }
+      await expect(refreshed('uuid-of-2')).rejects.toMatchObject({ name: 'NotAuthorizedError' });
+    },
+  );
 
   test('without an id from anywhere, profile has no such property, and a warning says so once', async () => {
     const seen: Profile[] = [];

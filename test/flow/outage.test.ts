@@ -152,7 +152,7 @@ describe('a token endpoint that fails', threats(37, 38, 39, 41), () => {
   test.for([
     ['tries once more by itself, so that a service which accepts the former token for a minute loses no login', true],
     ['sends nothing by itself if another process has refreshed the grant since', false],
-  ] as const)('whose answer is lost %s', async ([, isFirst]) => {
+  ] as const)('whose answer is lost %s', threats(111), async ([, isFirst]) => {
     const shared = { tokenStore: memoryTokenStore(), grantId: () => 'job' };
     await loggedIn({ service: { refreshTokenReuse: 'grace' }, strategy: shared });
     const events = listen('refresh');

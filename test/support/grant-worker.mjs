@@ -5,7 +5,7 @@ import { apiClient, Strategy } from 'passport-oauth-app';
 import { Agent } from 'undici';
 import { openStore } from './open-store.mjs';
 
-let [aheadMs, attach, strategy, end] = [0];
+let [aheadMs, attach, strategy, end, isOfApplication] = [0];
 
 /** Begins as a process that has just started would, with this store and these options of the strategy. */
 async function begin({ store, options }) {
@@ -16,6 +16,7 @@ async function begin({ store, options }) {
   const identified = (dispatch) => (request, handler) =>
     dispatch({ ...request, headers: [...request.headers, 'x-process', String(process.pid)] }, handler);
   const { tokenStore, close } = await openStore(store);
+  isOfApplication = applicationParameters !== undefined;
   aheadMs = 0;
   strategy = new Strategy({
     ...others,
@@ -59,8 +60,9 @@ process.on('disconnect', () => process.exit());
 
 async function answer(req, res) {
   try {
-    await req.apiClient.projects();
-    res.end(await req.apiClient.accessToken());
+    const client = isOfApplication ? strategy.client(req.user.id) : req.apiClient;
+    await client.projects();
+    res.end(await client.accessToken());
   } catch (error) {
     res.statusCode = error.status ?? 500;
     res.end(`${error.name} ${error.code}`);
