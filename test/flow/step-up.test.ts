@@ -85,7 +85,8 @@ describe.each(['express', 'connect'] as const)('a page that needs a scope, under
     await visitor.decide(locationOf(await visitor.visit('/login')));
     const refused = await visitor.visit('/tm', { accept: 'application/json' });
     expect([refused.status, refused.json()]).toEqual([403, expect.objectContaining(INSUFFICIENT)]);
-    expect(world.errors.at(-1)).toMatchObject({ ...INSUFFICIENT, status: 403, scope: ['tm'], strategy: 'oauth-app' });
+    const lacks = { scope: ['tm'], granted: ['project'], message: expect.stringContaining('granted: project') };
+    expect(world.errors.at(-1)).toMatchObject({ ...INSUFFICIENT, ...lacks, status: 403, strategy: 'oauth-app' });
   });
 });
 
