@@ -101,7 +101,8 @@ export function requiredOption<T>(read: Reader<T>): Reader<T> {
     try {
       return read(option, value);
     } catch (error) {
-      if (value !== undefined || !(error instanceof ConfigurationError)) throw error;
+      const isMissing = value === undefined || value === '';
+      if (!isMissing || !(error instanceof ConfigurationError)) throw error;
       const variable = option.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
       throw new ConfigurationError(`${error.message}. Is the environment variable ${variable} set?`, { option });
     }
@@ -265,13 +266,19 @@ export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
   };
 }
 
+/** A shorter secret can be guessed. */
+const MIN_SECRET_LENGTH = 16;
+
 /** Reads one secret or several. */
 export function secrets(option: string, value: unknown): readonly Secret[] {
   const all: unknown[] = Array.isArray(value) ? value : [value];
-  if (all.length > 0 && all.every((entry) => typeof entry === 'string' && entry !== '')) {
+  if (all.length > 0 && all.every((entry) => typeof entry === 'string' && entry.length >= MIN_SECRET_LENGTH)) {
     return Object.freeze(all.map((entry) => new Secret(String(entry))));
   }
-  throw optionError(option, 'expected a non-empty string, or an array of them; use 32 random bytes in base64');
+  throw optionError(
+    option,
+    `expected a string of at least ${MIN_SECRET_LENGTH} characters, or an array of them; use 32 random bytes in base64`,
+  );
 }
 
 /** Returns the error for an option. @param problem "expected …, got …" */

@@ -352,6 +352,10 @@ export function resolveOptions(options: unknown): Settings {
       'expected together with a function enterpriseBaseUrl, and not without one',
     );
   refuseHeader(headers, accessTokenHeader);
+  refuseCarriedPath('authUrl', others.authUrl, others.authorizationPath, '/oauth/authorize');
+  refuseCarriedPath('authUrl', others.authUrl, others.tokenPath, '/oauth/token');
+  refuseCarriedPath('baseUrl', others.baseUrl, others.apiPath, '/api/v2');
+  if (typeof enterprise === 'string') refuseCarriedPath('enterpriseBaseUrl', enterprise, others.apiPath, '/api/v2');
   const enterpriseBaseUrl = isRead ? undefined : enterprise;
   refuseToLeaveEmulator(Object(options), { ...others, enterpriseBaseUrl });
   const { [TENANT]: tenant }: { readonly [TENANT]?: TenantSettings } = Object(options);
@@ -366,6 +370,12 @@ export function resolveOptions(options: unknown): Settings {
     refresh: { leewayMs: refresh.leeway * 1000, aheadMs: refresh.ahead * 1000 },
     cache: cache && { max: cache.max, ttlMs: cache.ttl * 1000 },
   });
+}
+
+/** Throws for an address that has a default path already, which would be added once more. @throws ConfigurationError */
+function refuseCarriedPath(option: string, address: string, path: string, usual: string): void {
+  if (path === usual && address.replace(/\/+$/, '').endsWith(usual))
+    throw check.optionError(option, `expected the address without ${usual}, which is added to it`);
 }
 
 /** Key of the emulator's options. It has no meaning but here. */

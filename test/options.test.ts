@@ -89,7 +89,7 @@ describe('an option that is wrong is named, with what was expected', () => {
       { ...memoryTokenStore(), watch: true },
     ],
     grantId: notFunctions,
-    encryptionKeys: ['', [], [''], ['a', 7], 7, null, {}],
+    encryptionKeys: ['', 'k', 'fifteen letters', [], [''], ['a', 7], 7, null, {}],
     concurrency: [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '20', null],
     timeout: [0, -1, 1.5, 2 ** 31, Number.NaN, Number.POSITIVE_INFINITY, '10', null],
     dispatcher: ['proxy', 7, null, {}, { dispatch: true }],
@@ -136,12 +136,21 @@ describe('an option that is missing is named', () => {
     ['callbackURL', 'CALLBACK_URL'],
     ['scope', 'SCOPE'],
   ])('%s with the environment variable that it comes from most often, %s', (option, variable) => {
-    const hint = `got undefined. Is the environment variable ${variable} set?`;
+    const hint = `Is the environment variable ${variable} set?`;
     const { [option as keyof typeof required]: _left, ...others } = required;
-    for (const options of [others, { ...required, [option]: undefined }])
+    const empty = option === 'scope' ? [] : [{ ...required, [option]: '' }];
+    for (const options of [others, { ...required, [option]: undefined }, ...empty])
       expect(refusalOf(options)).toMatchObject({ option, message: expect.stringContaining(hint) });
     expect(refusalOf({ ...required, [option]: 5 }).message).not.toContain('environment');
   });
+});
+
+test.each([
+  ['authUrl', 'https://accounts.example.com/oauth/authorize'],
+  ['baseUrl', 'https://api.example.com/api/v2/'],
+  ['enterpriseBaseUrl', 'https://{domain}.api.example.com/api/v2'],
+])('%s that has the default path already is named', (option, address) => {
+  expect(refusalOf({ ...required, [option]: address }).message).toMatch(new RegExp(`^${option}: .* which is added`));
 });
 
 describe('an unknown option is named', () => {
@@ -270,7 +279,7 @@ describe('the options, resolved', () => {
       passReqToCallback: true,
       tokenStore: memoryTokenStore(),
       grantId: () => 'x',
-      encryptionKeys: ['new', 'old'],
+      encryptionKeys: ['the new key of grants', 'the old key of grants'],
       refresh: { leeway: 0, ahead: 86_400 },
       cache: { max: 1, ttl: 0 },
       concurrency: 1,

@@ -4,6 +4,9 @@ import type { Visit } from '../session/visit.js';
 const OVER_HTTP =
   'This login was begun over http, as far as the application knows, and came back over https: browsers keep no cookie of a page over http for that. Open the application over https. Behind a proxy, have it set X-Forwarded-Proto.';
 
+const CONTRADICTED =
+  "callbackURL is relative, and X-Forwarded-Proto or X-Forwarded-Host of this login contradicts what was made of it: behind a proxy, set Express' trust proxy, or an absolute callbackURL.";
+
 /** Most logins whose host names are remembered. */
 const MAX_MISMATCHES = 1_000;
 
@@ -17,10 +20,15 @@ export class HostMismatches {
   #hasWarned = false;
 
   /** Remembers a login if its callback has another host name, and warns once. */
-  note(visit: Visit, redirectUri: string, state: string): void {
+  note(visit: Visit, redirectUri: string, state: string, isRelative: boolean): void {
     const { host: header, 'x-forwarded-host': forwardedHost, 'x-forwarded-proto': forwardedProto } = visit.headers;
     const isTls = () => visit.isSecure || /^\s*https\b/i.test(String(forwardedProto ?? ''));
     if (/^https:/i.test(redirectUri) && !isTls()) this.#remember(state, OVER_HTTP);
+    // A relative callbackURL follows what Express trusts: without that, the proxy's word contradicts it.
+    const proxied = isRelative && /^http:/i.test(redirectUri) && isTls();
+    const isOtherHost =
+      isRelative && forwardedHost !== undefined && String(forwardedHost).split(',', 1)[0]?.trim() !== visit.host;
+    if (proxied || isOtherHost) this.#warn(`${CONTRADICTED} It became ${redirectUri}.`);
     // Nearly every login: no URL has to be parsed to see that its host is the same.
     const isSame = redirectUri.startsWith(`//${header}/`, redirectUri.indexOf(':') + 1);
     if (isSame && forwardedHost === undefined) return;

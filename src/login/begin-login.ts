@@ -94,7 +94,7 @@ export function beginLogin(
   const login = { redirectUri, returnTo, isConnection, isSilent, isStepUp, scope: ownScope, userMark, frame, data };
   const budget = new HeaderBudget(visit, res, request.url.length + further.text.length + STATE_LENGTH);
   const { state, codeChallenge, cookies } = pendingLogins.begin(visit, login, settings.pkce, budget);
-  advice.hosts.note(visit, redirectUri, state);
+  advice.hosts.note(visit, redirectUri, state, redirectUri !== callbackURL);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
   // Base64url needs no escapes.
   const challenge = codeChallenge === undefined ? '' : `&code_challenge=${codeChallenge}&code_challenge_method=S256`;

@@ -1,8 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
-import { readOptions } from '../checks.js';
-import { AuthorizationError, NotAuthorizedError, OAuthAppError, TokenError, TokenResponseError } from '../errors.js';
+import { fn, readOptions, withDefault } from '../checks.js';
+import {
+  AuthorizationError,
+  ConfigurationError,
+  NotAuthorizedError,
+  OAuthAppError,
+  TokenError,
+  TokenResponseError,
+} from '../errors.js';
 import { isInFrame, isPageRequest } from '../session/fetch-metadata.js';
 import { Visit } from '../session/visit.js';
 import { publicName } from '../strategy-name.js';
@@ -20,15 +27,27 @@ export type ErrorHandler = (
 export interface OAuthErrorsOptions {
   /** Path of the login route, where browsers that request a page are redirected. Default: no redirect, always the error. */
   readonly login?: string | undefined;
+  /**
+   * Logs an error whose status is 500 or more, of which visitors read nothing that helps; `false` logs none. Default:
+   * `console.error`, and none if `NODE_ENV` is `test`.
+   */
+  readonly log?: ((error: OAuthAppError) => void) | false | undefined;
 }
+
+type Log = NonNullable<OAuthErrorsOptions['log']>;
+
+// Looks both up at each call, so that an application can set them later.
+const logToConsole: Log = (error) => {
+  if (process.env.NODE_ENV !== 'test') console.error(error);
+};
 
 /**
  * Creates an error handler for the errors of this package alone; all others go on to the next handler.
  *
  * A browser that requests a page without being authorized is redirected to `login`, which leads back to the page; not from the
  * routes of login and callback. Any other request gets the error's status, `Retry-After` if it has one, and
- * `{ error, message }` as JSON, or the message as text: `error` is the code, and `message` holds no word of the service. Mount
- * it after all routes.
+ * `{ error, message }` as JSON, or `CODE: message` as text. The message holds no word of the service, and nothing that is meant
+ * for the developer: such errors are logged. Mount it after all routes.
  *
  * @throws ConfigurationError that names the wrong or unknown option
  * @example
@@ -37,7 +56,10 @@ export interface OAuthErrorsOptions {
  * ```
  */
 export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
-  const { login } = readOptions('oauthErrors(options)', options, { login: loginRoute });
+  const { login, log } = readOptions('oauthErrors(options)', options, {
+    login: loginRoute,
+    log: withDefault(logToConsole, (option, value) => (value === false ? false : fn<Log>(option, value))),
+  });
   // Express tells error handlers by their four parameters.
   return function answerError(error, req, res, next) {
     if (!(error instanceof OAuthAppError) || res.headersSent) return next(error);
@@ -55,7 +77,8 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
       return redirectToLogin(visit, res, login, client);
     const message = messageOf(error);
     const isText = prefersText(req);
-    const body = isText ? message : JSON.stringify({ error: error.code, message });
+    if (log && error.status >= 500) log(error);
+    const body = isText ? `${error.code}: ${message}` : JSON.stringify({ error: error.code, message });
     const retryAfter: unknown = Reflect.get(error, 'retryAfter');
     // The API's redirect to another origin is an error, whose target is not for the browser.
     res.statusCode = error.status < 400 ? 502 : error.status;
@@ -76,6 +99,7 @@ function clientOf(req: IncomingMessage, strategyName: string | undefined): ApiCl
 
 /** Returns the message for whoever sent the request. Messages about answers of the service may quote them. */
 function messageOf(error: OAuthAppError): string {
+  if (error instanceof ConfigurationError && error.status >= 500) return 'The application is not set up correctly.';
   if (error instanceof ApiError) return 'The API of the service did not answer this request as expected.';
   const isOfService =
     error instanceof TokenError || error instanceof TokenResponseError || error instanceof AuthorizationError;

@@ -74,9 +74,24 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
     for (const given of [script, json, { ...html, method: 'POST' }]) {
       const answer = await visit('/call', given);
       expect([answer.status, answer.headers.get('location')]).toEqual([401, null]);
-      if (given.headers === html.headers) expect(answer.text).toMatch(/^No user has authorized/);
+      if (given.headers === html.headers) expect(answer.text).toMatch(/^ERR_NOT_AUTHORIZED: No user has authorized/);
       else expect(answer.json()).toEqual({ error: 'ERR_NOT_AUTHORIZED', message: expect.any(String) });
     }
+  });
+
+  test('logs what the developer needs to read, and tells it no visitor', async () => {
+    const logged: OAuthAppError[] = [];
+    const handler = oauthErrors({ log: (error) => void logged.push(error) }) as ErrorHandler;
+    await open({
+      framework,
+      strategy: { tokenStore: undefined, clientSecret: 'a wrong secret' },
+      session: { cookie: { secure: true } },
+      routes: (app) => app.use(handler),
+    });
+    expect((await visit('/login', html)).text).toBe('ERR_SESSION_COOKIE: The application is not set up correctly.');
+    expect((await visit('/projects', json)).status).toBe(401);
+    expect(logged.map(({ code }) => code)).toEqual(['ERR_SESSION_COOKIE']);
+    expect(logged[0]?.message).toContain('trust proxy');
   });
 
   test('tells when to come back during an outage, as text or JSON', async () => {

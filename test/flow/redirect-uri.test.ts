@@ -1,6 +1,6 @@
 import express from 'express';
 import { describe, expect, test } from 'vitest';
-import { browser, open, register, visit, world } from '../support/one-world.js';
+import { browser, open, register, visit, warnings, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import type { App, Framework, Handler, WorldOptions } from '../support/world.js';
@@ -46,7 +46,9 @@ describe.each(frameworks)('under %s', (framework) => {
       await open({ framework, strategy: { callbackURL: '/callback' } });
       expect(await redirectUriFor({})).toBe(`${world.url}/callback`);
       const forwarded = { host: 'app.example:8080', 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' };
+      const warned = warnings('ERR_LOGIN_HOST');
       expect(await redirectUriFor(forwarded)).toBe('http://app.example:8080/callback');
+      expect(warned).toEqual([expect.objectContaining({ message: expect.stringContaining('trust proxy') })]);
     },
   );
 
@@ -130,9 +132,8 @@ describe('in an application that is mounted under Express', () => {
     },
   });
 
-  test('logins work, and the callback is known by its whole path', async () => {
+  test('logins work', async () => {
     await open(mounted(false));
-    expect((await rawRequest(world.url, '/auth/callback')).status).toBe(400);
     const callback = await world.begin(browser, {}, '/auth/login');
     expect(callback).toMatch(`${world.url}/auth/callback?`);
     expect((await visit(callback)).status).toBe(302);

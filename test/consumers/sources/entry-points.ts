@@ -68,7 +68,7 @@ const options: StrategyOptions = {
   callbackURL: '/callback',
   scope: 'project tm',
   tokenStore: ownStore,
-  encryptionKeys: ['new', 'old'],
+  encryptionKeys: ['the new key of grants', 'the old key of grants'],
   refresh: { ahead: 600 },
   cache: false,
   userProfile: (client) => client.get<{ readonly name: string }>('/user'),
