@@ -68,7 +68,7 @@ interface SharedRefresh {
  * Largest number of refreshes that run or wait, each with its tokens in memory. Beyond it none starts in the background: a later
  * request of the grant asks again.
  */
-const MAX_IN_FLIGHT = 100;
+const MAX_IN_FLIGHT = 64;
 
 /** Largest number of refreshes that are to be repeated by themselves. */
 const MAX_RETRIES = 1_000;

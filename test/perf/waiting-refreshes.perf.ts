@@ -19,7 +19,7 @@ const MAX_GROWTH_BYTES = (GRANTS * 2 * TOKEN_BYTES) / 3;
 const randomToken = () => randomBytes(TOKEN_BYTES / 2).toString('hex');
 
 test.skipIf(!hasRedis())(
-  'a hundred grants at most are in memory for a refresh ahead of time',
+  '64 grants at most are in memory for a refresh ahead of time',
   { timeout: 600_000 },
   async () => {
     const server = await startRedis();
