@@ -49,7 +49,7 @@ export class Advice {
   beforeLogin(visit: Visit): void {
     const { grants, clients } = this.#options;
     const { req } = visit;
-    this.#strategy.refuseSharedCallback();
+    this.#strategy.refuseSharedCallback(req);
     // The options of the callback's route are not known here.
     this.#requireSession(visit, grants.idIsInSession);
     if (clients.wasAttachedEarly(req) && grants.canFindGrant(req)) throw misplacedClient();

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 
 /** What strategies of one process may not share. */
@@ -31,9 +32,11 @@ class Tally {
   }
 }
 
-/** The services of the open strategies of this process by name, and their authorization servers by callback URL. */
+/** The services of the open strategies of this process by name. */
 const services = new Tally();
-const servers = new Tally();
+
+/** The open strategies of this process by callback URL. */
+const strategiesAt = new Map<string, Set<OpenStrategy>>();
 
 /** Which service issued a grant, by the strategies' name and the grant's id. In the order of the logins. */
 const serviceOfGrant = new Map<string, string>();
@@ -43,38 +46,49 @@ export class OpenStrategy {
   readonly #identity: StrategyIdentity;
   /** As URLs compare; `undefined` for one that depends on the request. */
   readonly #callback: string | undefined;
+  /** The application in which a login last began; `undefined` before the first one, and under Connect. */
+  #application: WeakRef<object> | undefined;
   #hasWarned = false;
 
   constructor(identity: StrategyIdentity) {
     this.#identity = identity;
     const { callbackURL } = identity;
     this.#callback = /^https?:/i.test(callbackURL) ? new URL(callbackURL).href : undefined;
-    this.#count(1);
+    services.change(identity.name, identity.service, 1);
+    if (this.#callback === undefined) return;
+    strategiesAt.set(this.#callback, (strategiesAt.get(this.#callback) ?? new Set()).add(this));
   }
 
   /** Releases name and callback URL: the strategy is closed. */
   release(): void {
-    this.#count(-1);
-    const { name } = this.#identity;
+    const { name, service } = this.#identity;
+    services.change(name, service, -1);
+    if (this.#callback !== undefined) {
+      const sharing = strategiesAt.get(this.#callback);
+      sharing?.delete(this);
+      if (sharing?.size === 0) strategiesAt.delete(this.#callback);
+    }
     if (services.hasOthers(name)) return;
     for (const key of serviceOfGrant.keys()) if (key.startsWith(`${name} `)) serviceOfGrant.delete(key);
   }
 
-  #count(by: 1 | -1): void {
-    const { name, service, authUrl } = this.#identity;
-    services.change(name, service, by);
-    if (this.#callback !== undefined) servers.change(this.#callback, authUrl, by);
-  }
-
   /**
    * Throws if another service sends its codes to this strategy's callback URL: the browser brings a code of the one to the
-   * other, which redeems it at its own server (mix-up).
+   * other, which redeems it at its own server (mix-up). A strategy that has only served another application is not meant,
+   * such as one that an earlier test has left open.
    *
    * @throws ConfigurationError
    * @see RFC 9700, 4.4
    */
-  refuseSharedCallback(): void {
-    if (this.#callback === undefined || !servers.hasOthers(this.#callback)) return;
+  refuseSharedCallback(req: IncomingMessage): void {
+    const application = applicationOf(req);
+    if (application && this.#application?.deref() !== application) this.#application = new WeakRef(application);
+    const sharing = this.#callback === undefined ? undefined : strategiesAt.get(this.#callback);
+    if (sharing === undefined || sharing.size === 1) return;
+    const mayMixUp = (one: OpenStrategy) =>
+      one.#identity.authUrl !== this.#identity.authUrl &&
+      (!one.#application || !application || one.#application.deref() === application);
+    if (![...sharing].some(mayMixUp)) return;
     throw new ConfigurationError(
       'callbackURL: another strategy of this process, for another service, has the same callback URL. A code of the one service could be sent to the other. Give each strategy its own callback URL and route.',
       { option: 'callbackURL', code: 'ERR_SHARED_CALLBACK' },
@@ -105,5 +119,15 @@ export class OpenStrategy {
       if (serviceOfGrant.size <= MAX_GRANTS) break;
       serviceOfGrant.delete(oldest);
     }
+  }
+}
+
+/** Returns the Express application that a request came to, however deep its route is mounted; `undefined` under Connect. */
+function applicationOf(req: IncomingMessage & { readonly app?: unknown }): object | undefined {
+  let application: unknown = req.app;
+  for (;;) {
+    const parent: unknown = Object(application).parent;
+    if (typeof parent !== 'function') return typeof application === 'function' ? application : undefined;
+    application = parent;
   }
 }
