@@ -69,7 +69,7 @@ const isWhole = process.env.SIMULATE === 'whole';
 describe('random interleavings', threats(50), () => {
   test.each([
     [1, isWhole ? 10_000 : orSample(800, 300), false],
-    [2, isWhole ? 5_000 : orSample(600, 300), true],
+    [4, isWhole ? 5_000 : orSample(600, 300), true],
   ])(
     'logins, logouts and refreshes interleaved at random deliver nothing to another user and bring nothing back (seed %i, %i steps, faults: %s)',
     async (seed, steps, hasFaults) => {
