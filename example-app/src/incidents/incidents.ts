@@ -105,8 +105,9 @@ export function createIncidents(strategy: Strategy, options: StrategyOptions, pr
 
   async function callOnce(name: string, says: string, grantId: string, req: Request, res: Response): Promise<Verdict> {
     if (name === 'other-process') {
-      // With the same token store, and a cache of its own.
-      const other = createStrategy({ ...options, cache: false });
+      // As another process has it: the same records, by a store object that shares nothing with this one.
+      const tokenStore = options.tokenStore && new Proxy(options.tokenStore, {});
+      const other = createStrategy({ ...options, tokenStore, cache: false });
       await callApi(other.client(grantId)).finally(() => other.close());
     }
     const refreshes = new Set<string>();
