@@ -167,6 +167,14 @@ export class TokenStoreError extends OAuthAppError {
   }
 }
 
+/** Creates the error for work of a strategy that is closed. */
+export function closedError(): ConfigurationError {
+  return new ConfigurationError(
+    'The strategy is closed: close() was called, and nothing works after it. Create another strategy, or close it when the process ends.',
+    { code: 'ERR_CLOSED' },
+  );
+}
+
 /**
  * Copies an error of this package, so that callers that waited for the same result share no mutable object.
  * Returns errors of other packages unchanged.

@@ -188,7 +188,7 @@ export class Runtime implements LoginContext {
 
   /** Waits for running refreshes and saves, then frees the connections. */
   async close(): Promise<void> {
-    this.advice.release();
+    if (!this.managers.isClosed) this.advice.release();
     await Promise.all([this.managers.close(), this.usedLogins.close(), this.api.limiter.close()]);
     await Promise.all(this.#http.map((http) => http.close()));
   }

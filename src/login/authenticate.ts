@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { warnOfIgnoredOptions } from '../advice/ignored-options.js';
 import * as check from '../checks.js';
-import { AuthorizationError, ofStrategy } from '../errors.js';
+import { AuthorizationError, closedError, ofStrategy } from '../errors.js';
 import { isFetch, isPrefetch } from '../session/fetch-metadata.js';
 import { redirect } from '../session/redirect.js';
 import { asRouted, routedPathOf } from '../session/request-url.js';
@@ -55,6 +55,7 @@ export interface RouteOptions extends LoginOptions {
 /** What logins need of their strategy. */
 export interface LoginContext extends BeginLoginContext, CallbackContext {
   readonly settings: BeginLoginContext['settings'] & CallbackContext['settings'];
+  readonly managers: { readonly isClosed: boolean };
   /** Routed path of the strategy's `callbackURL`; `undefined` if it depends on the request. */
   readonly callbackPath: string | undefined;
 }
@@ -72,6 +73,7 @@ export async function authenticate(
 ): Promise<void> {
   let res: ServerResponse | undefined;
   try {
+    if (context.managers.isClosed) throw closedError();
     res = context.clients.responseOf(req);
     // The URL of a callback holds the code, and the URL of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');

@@ -1,5 +1,5 @@
 import type { Credential, CredentialSource } from '../api/api-context.js';
-import { cloneError, NotAuthorizedError, TokenError } from '../errors.js';
+import { cloneError, closedError, NotAuthorizedError, TokenError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantManager } from './grant-manager.js';
 
@@ -97,6 +97,7 @@ export class GrantCredentials implements CredentialSource {
   }
 
   credential(): Credential | Promise<Credential> {
+    if (this.#manager.isClosed) return Promise.reject(closedError());
     if (this.#isRefused?.())
       return Promise.reject(
         new NotAuthorizedError('Passport removed the user of this request; they must log in again.'),

@@ -338,6 +338,11 @@ export class GrantManager {
     await this.access.drain();
   }
 
+  /** True once {@link close} was called. */
+  get isClosed(): boolean {
+    return this.#closing !== undefined;
+  }
+
   /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
     this.#repository.stopWatching();

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ConfigurationError } from '../errors.js';
+import { ConfigurationError, closedError } from '../errors.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
 import type { TokenStore } from '../stores/token-store.js';
@@ -10,7 +10,8 @@ export class GrantManagers {
   readonly #createManager: (store: TokenStore) => GrantManager;
   readonly #byStore = new Map<object, GrantManager>();
   readonly #stores: TokenStore[] = [];
-  #isClosed = false;
+  /** True once the strategy is closed. */
+  isClosed = false;
 
   constructor(tokenStore: TokenStore | undefined, createManager: (store: TokenStore) => GrantManager) {
     this.#tokenStore = tokenStore;
@@ -25,6 +26,7 @@ export class GrantManagers {
 
   /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or several session stores */
   only(): GrantManager {
+    if (this.isClosed) throw closedError();
     const [manager, ...others] = this.#byStore.values();
     if (manager && others.length === 0) return manager;
     throw new ConfigurationError(
@@ -43,7 +45,7 @@ export class GrantManagers {
 
   /** Waits for running refreshes and saves. Managers that are created later are closed too. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.isClosed = true;
     await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
   }
 
@@ -56,7 +58,7 @@ export class GrantManagers {
     const manager = this.#createManager(store);
     this.#byStore.set(key, manager);
     this.#stores.push(store);
-    if (this.#isClosed) void manager.close();
+    if (this.isClosed) void manager.close();
     return manager;
   }
 }

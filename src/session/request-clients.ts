@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
-import { ConfigurationError, OAuthAppError } from '../errors.js';
+import { ConfigurationError, closedError, OAuthAppError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import { safeCause } from '../redaction.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
@@ -128,8 +128,9 @@ export class RequestClients {
 
   /** Returns the source of the request's credentials, which it may have from another client already. */
   #sourceFor(req: IncomingMessage, session: SessionLike | undefined, property: string): CredentialSource {
-    const { grants } = this.#options;
+    const { grants, managers } = this.#options;
     try {
+      if (managers.isClosed) throw closedError();
       const grantId = grants.idOf(req, session);
       if (grantId === undefined) return this.#noGrant;
       const manager = grants.managerFor(req);

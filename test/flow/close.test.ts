@@ -1,9 +1,10 @@
+import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { mayLeave } from '../support/leftovers.js';
-import { another, clock, loggedIn, projects, whoami, world } from '../support/one-world.js';
+import { another, clock, loggedIn, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
@@ -40,6 +41,20 @@ describe('close()', threats(44), () => {
     await closed;
     expect(store.calls).toContain('update');
   });
+});
+
+test('a closed strategy says so: to logins, calls and methods', threats(125), async () => {
+  await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
+  const { strategy } = world;
+  const client = strategy.client((await whoami()).grantId);
+  await strategy.close();
+  const closed = { name: 'ConfigurationError', code: 'ERR_CLOSED' };
+  for (const path of ['/login', '/callback?code=x&state=y', '/projects'])
+    expect((await visit(path)).json()).toMatchObject(closed);
+  await expect(client.projects()).rejects.toMatchObject(closed);
+  await expect(strategy.deleteGrant('id')).rejects.toMatchObject(closed);
+  expect(() => strategy.client('id')).toThrow(expect.objectContaining(closed));
+  await strategy.close();
 });
 
 test.each([

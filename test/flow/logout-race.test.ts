@@ -16,6 +16,7 @@ import {
   whoami,
   world,
 } from '../support/one-world.js';
+import { rawRequest } from '../support/raw-request.js';
 import { storeId } from '../support/store-id.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -160,6 +161,16 @@ describe('a request that may be a logout', () => {
     world.service.revoke('1');
     expect(await refused(() => post('/guarded'))).toBe(401);
   });
+});
+
+test('a request target that names a logout passes no guard with a grant that has ended', threats(105), async () => {
+  await loggedIn({ routes: (app) => app.use('/', requireAuthorization(), (_req, res) => void res.end('let in')) });
+  clock.advance(2 * HOURS);
+  world.service.revoke('1');
+  const headers = { cookie: browser.cookieHeader(world.url), accept: '*/*' };
+  for (const target of ['http://logout/local/7', '/7-logout', '/x?logout', '/sign-out'])
+    for (const method of ['GET', 'POST'])
+      expect((await refused(() => rawRequest(world.url, target, { method, headers }))).status).toBe(401);
 });
 
 describe('a grant that is deleted during a refresh', () => {
