@@ -34,59 +34,10 @@ function storyOf(happenings: readonly Happening[]): Story {
 }
 
 describe('the timeline', () => {
-  it('gives each token a number of its own, from when it came to when the next one came', () => {
-    const { tokens } = timelineOf(storyOf([login(1000), refreshed(40_000)]), 60_000);
-    expect(tokens).toEqual([
-      { number: 1, from: 1000, to: 40_000 },
-      { number: 2, from: 40_000, to: 60_000 },
-    ]);
-  });
-
-  it('shows no token from when it was refused until the refresh has ended', () => {
-    const slow = refresh(23_000, { trigger: 'refused', outcome: 'refreshed', durationMs: 3000 });
-    const { tokens, outages } = timelineOf(storyOf([login(1000), slow]), 60_000);
-    expect(tokens.map(({ from, to }) => [from, to])).toEqual([
-      [1000, 20_000],
-      [23_000, 60_000],
-    ]);
-    expect(outages).toEqual([]);
-  });
-
-  it('shows an outage from the first refresh that failed to the next one that did not', () => {
-    const story = storyOf([
-      login(1000),
-      failed(20_010, 'refused'),
-      failed(25_000, 'refused'),
-      refreshed(30_000, 'refused'),
-    ]);
-    expect(timelineOf(story, 60_000).outages).toEqual([{ from: 20_000, to: 30_000 }]);
-    expect(timelineOf(story, 60_000).tokenRequests.map(({ good }) => good)).toEqual([true, false, false, true]);
-    expect(story.recovered).toBe(true);
-  });
-
-  it('shows an outage that has not ended up to now, and that there is no token', () => {
-    const timeline = timelineOf(storyOf([login(1000), failed(20_010, 'expired')]), 60_000);
-    expect(timeline.outages).toEqual([{ from: 20_000, to: 60_000 }]);
-    expect(timeline.hasToken).toBe(false);
-  });
-
   it('keeps the token in use where a refresh ahead of its expiry has failed', () => {
     const timeline = timelineOf(storyOf([login(1000), failed(20_000, 'ahead')]), 60_000);
     expect(timeline.tokens).toEqual([{ number: 1, from: 1000, to: 60_000 }]);
     expect(timeline.hasToken).toBe(true);
-  });
-
-  it('draws a token once that another process has got, and one that is saved later', () => {
-    const story = storyOf([
-      login(1000),
-      refreshed(20_000, 'refused'),
-      refresh(20_020, { trigger: 'refused', outcome: 'adopted', durationMs: 200 }),
-      refresh(25_000, { trigger: 'refused', outcome: 'saved', durationMs: 0 }),
-    ]);
-    const { tokens, tokenRequests, hasToken } = timelineOf(story, 60_000);
-    expect(tokens.map(({ number }) => number)).toEqual([1, 2]);
-    expect(tokenRequests).toHaveLength(2);
-    expect(hasToken).toBe(true);
   });
 
   it('goes back 100 seconds and no further', () => {
@@ -106,12 +57,6 @@ describe('the timeline', () => {
     const { tokens } = timelineOf(storyOf([login(1000), ...calls]), 3000);
     expect(tokens.at(-1)?.to).toBe(3000);
   });
-
-  it('ends the last token with the grant', () => {
-    const timeline = timelineOf(storyOf([login(1000), lost(30_000)]), 60_000);
-    expect(timeline.tokens).toEqual([{ number: 1, from: 1000, to: 30_000 }]);
-    expect(timeline.hasToken).toBe(false);
-  });
 });
 
 describe('the burst', () => {
@@ -126,17 +71,6 @@ describe('the burst', () => {
     expect(burst && burstSentence(burst)).toBe(
       '0 waited, 0 refreshes, 1 × the user is logged out, 1 × 200, 1 lost login',
     );
-  });
-
-  it('takes several events of one call as one call', () => {
-    const story = storyOf([
-      call(2000, { status: 401 }),
-      refreshed(2030, 'refused'),
-      call(2040, { status: 200, durationMs: 5 }),
-    ]);
-    const burst = latestBurst(story.entries);
-    expect(burst?.rows).toHaveLength(1);
-    expect(burst && burstSentence(burst)).toBe('1 waited, 1 refresh, 1 × 200, 0 lost logins');
   });
 
   it('is not there before its first call has ended', () => {

@@ -35,19 +35,6 @@ describe('the cache', () => {
       expect(gets(grants.store)).toBe(count);
     }
   });
-
-  test.for([{ cache: { max: 10, ttlMs: 0 } }, { cache: false } as const])(
-    'that is turned off (%j) keeps nothing, not even for a failing store',
-    async (options, { grants }) => {
-      const manager = grants.another(options);
-      await manager.put('id', tokens('a'));
-      await manager.current('id');
-      await manager.current('id');
-      expect(gets(grants.store)).toBe(2);
-      grants.store.fail('get');
-      await expect(manager.current('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
-    },
-  );
 });
 
 /** The next read of the store finds what is there now, and answers when the returned function is called. */
@@ -167,33 +154,11 @@ describe('a read', () => {
     expect(await grants.use()).toBe(503);
   });
 
-  test('falls back on what was seen last while the store fails', async ({ grants }) => {
-    await grants.manager.put('id', tokens('a'));
-    grants.clock.advance(31);
-    grants.store.fail();
-    expect(await grants.use()).toBe('access-a');
-    // The store is not even asked within a second of its failure.
-    const asked = gets(grants.store);
-    expect(grants.manager.current('id')).toMatchObject({ accessToken: 'access-a' });
-    expect(gets(grants.store)).toBe(asked);
-    await expect(grants.manager.current('unseen')).rejects.toMatchObject({ name: 'TokenStoreError' });
-    grants.clock.advance(LIFETIME_S);
-    expect(await grants.use()).toBe(503);
-  });
-
   test('returns no grant that was removed, also while the store fails', async ({ grants }) => {
     await grants.manager.put('id', tokens('a'));
     grants.store.fail('delete', 'get');
     await expect(grants.manager.remove('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
     expect(await grants.use()).toBe(503);
-  });
-
-  test('reports a record that cannot be decoded, and keeps it', async ({ grants }) => {
-    const record = { version: 1, expiresAt: 1, sealed: 'nonsense' };
-    await grants.store.inner.set('oauth-app+id', record);
-    expect(await grants.use()).toBe(401);
-    expect(grants.lost).toEqual(['unreadable']);
-    expect(await grants.store.inner.get('oauth-app+id')).toEqual(record);
   });
 });
 

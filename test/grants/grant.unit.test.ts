@@ -1,23 +1,6 @@
 import { describe, expect } from 'vitest';
-import {
-  checkedGrantId,
-  emptyGrant,
-  endedGrant,
-  freshness,
-  type Grant,
-  GrantCodec,
-  hasSameTokens,
-  isEmptyGrant,
-  isLaterSibling,
-  isOlder,
-  isRandomGrantId,
-  randomGrantId,
-  refreshedGrant,
-  withRefreshTokenOf,
-  withRotatedRefreshToken,
-} from '../../src/grants/grant.js';
+import { checkedGrantId, freshness, type Grant, GrantCodec, isLaterSibling, isOlder } from '../../src/grants/grant.js';
 import type { StoredGrant } from '../../src/index.js';
-import { Secret } from '../../src/redaction.js';
 import { type Grants, grantOf, test, tokens } from '../refresh/fixture.js';
 import { json } from '../support/faulty-server.js';
 import { threats } from '../support/threats.js';
@@ -83,16 +66,6 @@ describe.each([
       await manager.current('id');
       expect(await reader.current('id')).toMatchObject({ scope, createdAt, refreshedAt, refreshTokenExpiresAt });
     }
-  });
-
-  test('of an earlier version is read: what was not kept then is not known', async ({ grants }) => {
-    const [id, expiresAt] = [STORE_ID, grants.clock.now() + 7_200_000];
-    const facts = { accessToken: 'access-old', refreshToken: 'refresh-old', subject: '7', organizationDomain: 'acme' };
-    const old = { ...facts, expiresAt, lifetimeMs: 7_200_000, lineage: 'lineage', generation: 3, version: 1 };
-    const record = await new GrantCodec(keys.map((key) => new Secret(key))).encode(id, old as Grant);
-    grants.store.inner.get = async () => record;
-    const known = { scope: undefined, createdAt: undefined, refreshedAt: undefined, refreshTokenExpiresAt: undefined };
-    expect(await grants.another({ encryptionKeys: keys }).current('id')).toMatchObject({ ...old, ...known });
   });
 
   test('is JSON, and shows no token', async ({ grants }) => {
@@ -268,13 +241,6 @@ test('of the grants of one login, the later generation is the newer one, and of 
   expect(isLaterSibling({ ...grant, expiresAt: 11, lineage: 'another' }, grant)).toBe(false);
 });
 
-test('the refresh token that a login keeps ends when it was to end', () => {
-  const login = tokens('new', { refreshToken: undefined });
-  const kept = withRefreshTokenOf(grantOf('old', { refreshTokenExpiresAt: 500 }), login, 200);
-  expect(kept).toEqual({ ...login, refreshToken: 'refresh-old', refreshTokenLifetimeMs: 300 });
-  expect(withRefreshTokenOf(grantOf('old'), login, 200).refreshTokenLifetimeMs).toBeUndefined();
-});
-
 test('an id of the application has 1 to 800 characters once it is escaped, and is well-formed', () => {
   for (const id of ['1', 'a'.repeat(800), `${'a'.repeat(791)}   `]) expect(checkedGrantId(id)).toBe(id);
   const wrong = ['', 'a'.repeat(801), `${'a'.repeat(798)} `, '\ud800', 7, undefined];
@@ -286,73 +252,6 @@ test('an id of the application has 1 to 800 characters once it is escaped, and i
   }
 });
 
-test('a refreshed grant keeps what the token response leaves out', () => {
-  const scope = ['read'];
-  const grant = grantOf('a', { subject: '7', scope, createdAt: 1, refreshTokenExpiresAt: 9_000, generation: 3 });
-  const kept = { subject: '7', scope, createdAt: 1, lineage: grant.lineage, generation: 4, refreshedAt: 1_000 };
-  const none = refreshedGrant(grant, tokens('b', { refreshToken: undefined, lifetimeMs: 500 }), 1_000, 'process');
-  expect(none).toMatchObject({ ...kept, accessToken: 'access-b', refreshToken: 'refresh-a', expiresAt: 1_500 });
-  expect(none.refreshTokenExpiresAt).toBe(9_000);
-  expect(none.version).not.toBe(grant.version);
-  const same = refreshedGrant(grant, tokens('b', { refreshToken: 'refresh-a' }), 1_000, 'process');
-  expect(same.refreshTokenExpiresAt).toBe(9_000);
-  const other = refreshedGrant(
-    grant,
-    tokens('b', { subject: '8', scope: ['write'], organizationDomain: 'acme' }),
-    1_000,
-    'process',
-  );
-  expect(other).toMatchObject({
-    subject: '7',
-    scope: ['write'],
-    organizationDomain: 'acme',
-    refreshToken: 'refresh-b',
-  });
-  expect(other.refreshTokenExpiresAt).toBeUndefined();
-});
-
-test('a refresh token that came with an unusable answer is kept beside the one before it', () => {
-  const grant = grantOf('a', { refreshTokenExpiresAt: 9, generation: 3 });
-  const rotated = withRotatedRefreshToken(grant, 'refresh-b', 'refresh-a');
-  expect(rotated).toEqual({
-    ...grant,
-    refreshToken: 'refresh-b',
-    previousRefreshToken: 'refresh-a',
-    refreshTokenExpiresAt: undefined,
-    generation: 4,
-    version: expect.any(Number),
-  });
-  expect(rotated.version).not.toBe(grant.version);
-});
-
-test('the end of a grant has no token', () => {
-  const grant = grantOf('a', { subject: '7', previousRefreshToken: 'x', retryAt: 5 });
-  const { accessToken, refreshToken, previousRefreshToken, lifetimeMs, retryAt, ...kept } = grant;
-  expect(endedGrant(grant)).toEqual({ ended: true, ...kept });
-});
-
-test('a grant of the application begins without a token, expired', () => {
-  const grant = emptyGrant();
-  expect(grant).toMatchObject({ accessToken: '', refreshToken: undefined, expiresAt: 0, generation: 0 });
-  expect([isEmptyGrant(grant), isEmptyGrant(grantOf('a'))]).toEqual([true, false]);
-});
-
-test('grants have the same tokens where both are the same', () => {
-  const grant = grantOf('a');
-  expect(hasSameTokens(grant, { ...grant, version: 1, generation: 5 })).toBe(true);
-  expect(hasSameTokens(grant, { ...grant, accessToken: 'x' })).toBe(false);
-  expect(hasSameTokens(grant, { ...grant, refreshToken: 'x' })).toBe(false);
-});
-
-test('an id of the package is 256 random bits in base64url', () => {
-  const id = randomGrantId();
-  expect(id).toMatch(/^[\w-]{43}$/);
-  expect(randomGrantId()).not.toBe(id);
-  expect(isRandomGrantId(id)).toBe(true);
-  for (const other of [`${id}a`, id.slice(1), `${id.slice(1)}.`, [id], undefined, 7])
-    expect(isRandomGrantId(other)).toBe(false);
-});
-
 test.for([{ lineage: undefined }, { generation: undefined }, { expiresAt: undefined }, { lifetimeMs: undefined }])(
   'a record without one of its members is damaged: %j',
   async (missing) => {
@@ -361,9 +260,3 @@ test.for([{ lineage: undefined }, { generation: undefined }, { expiresAt: undefi
     expect(await codec.decode('id', { ...record, expiresAt: 1 })).toBeUndefined();
   },
 );
-
-test('records of the end of a grant decode to that', async () => {
-  const codec = new GrantCodec([]);
-  const ended = endedGrant(grantOf('a', { subject: '7', scope: ['read'], organizationDomain: 'acme', createdAt: 1 }));
-  expect(await codec.decode('id', await codec.encode('id', ended))).toEqual(ended);
-});

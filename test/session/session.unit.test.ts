@@ -1,35 +1,9 @@
 import { expect, test } from 'vitest';
-import {
-  lostCookieCause,
-  refuseFixedSession,
-  refuseStrictSession,
-  refuseUnpartitionedSession,
-  refuseUnsetSession,
-} from '../../src/advice/session-cookie.js';
+import { lostCookieCause, refuseUnpartitionedSession, refuseUnsetSession } from '../../src/advice/session-cookie.js';
 import { ConfigurationError } from '../../src/errors.js';
-import {
-  cookieSettingsOf,
-  isForFrames,
-  isRefusedUser,
-  passportRecordOf,
-  type SessionLike,
-} from '../../src/session/session.js';
+import { cookieSettingsOf, isForFrames } from '../../src/session/session.js';
 import { Visit } from '../../src/session/visit.js';
-import { overTls, requestOf, withSession } from './fixture.js';
-
-test.for<[session: unknown, record: unknown, isRefused: boolean, user?: unknown]>([
-  [{ passport: { user: '7' } }, '7', false],
-  [{ passport: { user: undefined } }, undefined, false],
-  [{ passport: {} }, undefined, true],
-  [{ passport: {} }, undefined, false, 'ada'],
-  [{ passport: null }, undefined, false],
-  [{ passport: 'user' }, undefined, false],
-  [{}, undefined, false],
-])('of the session %j Passport has the user %j; it has refused one: %s', ([session, record, isRefused, user]) => {
-  const req = requestOf({}, { session, user });
-  expect(passportRecordOf(req)).toBe(record);
-  expect(isRefusedUser(req, session as SessionLike)).toBe(isRefused);
-});
+import { overTls, requestOf } from './fixture.js';
 
 /** How a check of the session's cookie ends. */
 function reasonOf(check: () => void): string | undefined {
@@ -62,21 +36,6 @@ test.for<[what: string, headers: object, added: object, isRefused: boolean]>([
     "is secure, and this request came over plain http, so that it is not set. Behind a proxy with https, set Express' trust proxy; without https, set cookie.secure to 'auto'.";
   const req = requestOf(headers as never, added);
   expect(reasonOf(() => refuseUnsetSession(req))).toBe(isRefused ? reason : undefined);
-});
-
-test.for<[sameSite: unknown, site: string | undefined, isRefused: boolean]>([
-  ['strict', 'cross-site', true],
-  [true, 'cross-site', true],
-  ['lax', 'cross-site', false],
-  [undefined, 'cross-site', false],
-  ['strict', 'same-site', false],
-  ['strict', undefined, false],
-])('a session cookie with sameSite %j on a callback from %s is refused: %s', ([sameSite, site, isRefused]) => {
-  const headers = site === undefined ? {} : { 'sec-fetch-site': site };
-  const req = requestOf(headers, { session: { cookie: { sameSite } } });
-  const reason =
-    'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.';
-  expect(reasonOf(() => refuseStrictSession(req))).toBe(isRefused ? reason : undefined);
 });
 
 const PARTITION =
@@ -130,24 +89,6 @@ test.for<[cookie: string | undefined, headers: object, cause: string | undefined
   expect(lostCookieCause(new Visit(requestOf({ ...(cookie === undefined ? {} : { cookie }), ...headers })))).toBe(
     cause,
   );
-});
-
-const fixed = (session: object) => Object.defineProperty(session, 'save', { value: () => undefined });
-test.for<[what: string, session: object, isRefused: boolean]>([
-  ['of express-session', withSession(requestOf()).session, false],
-  ['that is a plain object', {}, false],
-  ['with a save that can be replaced', { save: () => undefined }, false],
-  ['with a fixed save', fixed({}), true],
-  ['with a fixed save and its own regenerate', fixed({ regenerate: () => undefined }), false],
-  ['that is sealed', Object.seal({}), true],
-  ['that is sealed and has its own regenerate', Object.seal({ regenerate: () => undefined }), false],
-])('Passport can log in with a session %s, or it is refused', ([, session, isRefused]) => {
-  const refuse = () => refuseFixedSession(session as SessionLike);
-  if (!isRefused) return expect(refuse).not.toThrow();
-  const message =
-    'Passport cannot log in with this session: it has no method regenerate, and its save cannot be replaced (iron-session). Use express-session, or cookie-session with the option tokenStore.';
-  expect(refuse).toThrow(new ConfigurationError(message, { code: 'ERR_SESSION_TYPE' }));
-  expect(refuse).toThrow(expect.objectContaining({ code: 'ERR_SESSION_TYPE' }));
 });
 
 const none = { sameSite: 'none' };

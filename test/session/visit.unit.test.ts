@@ -14,7 +14,7 @@ import {
 import { frameworkError, refuseFramework } from '../../src/session/framework.js';
 import { locationOf, redirect } from '../../src/session/redirect.js';
 import { asRouted, parametersOf, pathOf, queryOf, routedPathOf } from '../../src/session/request-url.js';
-import { setUser, userIdOf, userOf } from '../../src/session/user.js';
+import { userIdOf } from '../../src/session/user.js';
 import { Visit } from '../../src/session/visit.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
@@ -92,17 +92,6 @@ test.for([
   ['callback', 'http://other.example/auth/login', '/callback'],
 ] as const)('the callback URL %s of the request %s is routed at %s', ([callbackURL, url, path]) => {
   expect(routedPathOf(callbackURL, url)).toBe(path);
-});
-
-test.for([
-  ['user', {}],
-  ['account', { _userProperty: 'account' }],
-  ['user', { _userProperty: 7 }],
-] as const)('the user of a request is its property %s', ([name, added]) => {
-  const req = requestOf({}, added);
-  expect(userOf(req)).toBeUndefined();
-  setUser(req, 'ada');
-  expect([userOf(req), Reflect.get(req, name)]).toEqual(['ada', 'ada']);
 });
 
 test.for<[user: unknown, id: string | undefined]>([

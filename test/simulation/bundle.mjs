@@ -11,7 +11,7 @@ const SOURCE = '../../src/';
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 
-/** Installs what stands for the servers, once: a Lua interpreter, and SQLite for the tests of its store. */
+/** Installs what stands for the servers, once: a Lua interpreter, and SQLite. */
 export function installSimulation() {
   if (existsSync(path('node_modules/sql.js'))) return;
   execFileSync('npm', ['ci', '--no-fund', '--no-audit'], { cwd: path('.'), stdio: ['ignore', 'ignore', 'inherit'] });

@@ -66,24 +66,6 @@ test('texts are sent as bytes', async () => {
   expect(values).toEqual([Buffer.from('ü'), 7]);
 });
 
-test.for<[what: string, rows: object[], message: string | undefined]>([
-  ['commit', SETTINGS, undefined],
-  ['are not known', [], undefined],
-  [
-    'do not commit',
-    [{ Variable_name: 'autocommit', Value: 'OFF' }],
-    'The connections of the pool have autocommit = 0: no grant would ever be committed. Give mysqlTokenStore a pool with autocommit = 1.',
-  ],
-  ['are read-only', [...SETTINGS, { Variable_name: 'tx_read_only', Value: 'ON' }], readOnly],
-])('connections that %s are refused or not, until they are others', async ([, rows, message]) => {
-  settings = rows;
-  const store = mysqlTokenStore(pool);
-  if (message === undefined) await store.delete('id');
-  else await expect(store.delete('id')).rejects.toMatchObject({ name: 'TokenStoreError', message });
-  settings = SETTINGS;
-  await store.delete('id');
-});
-
 test.for([1146, 1213, 1205, 1020])('a statement that fails with the error %d is run again', async (errno) => {
   answer = failing(errno, 1);
   await mysqlTokenStore(pool).delete('id');

@@ -36,23 +36,6 @@ function failing(code: unknown, times = Number.POSITIVE_INFINITY): typeof answer
   };
 }
 
-test.for([
-  [{ setting: 'off' }, undefined],
-  [undefined, undefined],
-  [{}, undefined],
-  [{ setting: 'on' }, readOnly],
-] as const)('connections with the setting %j are refused or not, until they are others', async ([first, message]) => {
-  setting = first;
-  const store = postgresTokenStore(pool);
-  const deleting = Promise.all([store.delete('id'), store.delete('id')]);
-  if (message === undefined) await deleting;
-  else await expect(deleting).rejects.toMatchObject({ name: 'TokenStoreError', message });
-  setting = { setting: 'off' };
-  await store.delete('id');
-  await store.delete('id');
-  expect(ran.filter((words) => words === 'settings')).toHaveLength(message === undefined ? 1 : 2);
-});
-
 test.for(['42P01', '23505', '42P07', '42710', '40001', '40P01'])(
   'a statement that fails with the error %s is run again',
   async (code) => {
@@ -115,24 +98,6 @@ describe('a session store', () => {
       pool.query(text, values).then(({ rows }) => done(null, rows[0]), done);
     },
   };
-
-  test('that is connect-pg-simple has locks, and is not listed', async () => {
-    const store = sessionTokenStore(sessions);
-    expect(Object.keys(store).sort()).toEqual(['add', 'delete', 'get', 'lock', 'set', 'update']);
-    answer = () => ({ rows: [{ record: JSON.stringify(grant) }] });
-    expect(await store.get('id')).toEqual(grant);
-    const lease = await store.lock?.('id', async (held) => held);
-    expect(lease?.leaseMs).toBe(30_000);
-    for (const rows of [[], [null]]) {
-      answer = () => ({ rows });
-      expect([await store.get('id'), await store.update?.('id', grant, 1)]).toEqual([undefined, false]);
-    }
-    answer = failing('42P01');
-    ran.length = 0;
-    await expect(store.get('id')).rejects.toMatchObject({ message: 'PostgreSQL could not read a grant.' });
-    // The session store creates its table, or does not.
-    expect(new Set(ran)).toEqual(new Set(["SELECT (sess->'grant')::text"]));
-  });
 
   test.for(['pruneSessions', 'quotedTable', 'query'])('without the method %s is left to its three methods', (name) => {
     expect(sessionTokenStore({ ...sessions, [name]: undefined }).lock).toBeUndefined();

@@ -1,13 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TokenStoreError } from '../../src/errors.js';
-import {
-  once,
-  PAGE_ROWS,
-  type SqlDatabase,
-  SWEEP_ROWS,
-  sqlTokenStore,
-  tableName,
-} from '../../src/sql/sql-token-store.js';
+import { PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore } from '../../src/sql/sql-token-store.js';
 import { stopTime } from '../support/stop-time.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
@@ -193,38 +186,6 @@ describe('a statement that fails', () => {
     expect(table.statements()).toHaveLength(5);
   });
 
-  test('is run again once the table is there', async () => {
-    table.remedyFor = () => 'create';
-    fail(1);
-    await store.set('id', grant);
-    expect(table.ran.slice(0, 4)).toEqual([
-      ['set', 'id', 1, JSON.stringify(grant), 3_600_000],
-      ['create table'],
-      ['create index'],
-      ['set', 'id', 1, JSON.stringify(grant), 3_600_000],
-    ]);
-  });
-
-  test('does not mind that another process has just created the table, but any other error', async () => {
-    const [missing, made, refused] = [new Error('missing'), new Error('made'), new Error('refused')];
-    table.remedyFor = (error) => (error === refused ? undefined : 'create');
-    let isThere = false;
-    table.before = (statement) => {
-      if (statement === 'create table') {
-        isThere = true;
-        throw made;
-      }
-      if (!isThere) throw missing;
-    };
-    expect(await store.get('id')).toBeUndefined();
-    expect(table.statements()).toEqual(['get', 'create table', 'create index', 'get']);
-    table.before = (statement) => {
-      throw statement === 'create index' ? refused : missing;
-    };
-    await expect(store.get('id')).rejects.toMatchObject({ cause: { message: 'refused' } });
-    expect(table.statements()).toEqual(['get', 'create table', 'create index']);
-  });
-
   test.for([
     [0, [0, 10, 20, 30]],
     [0.5, [0, 15, 30, 45]],
@@ -275,43 +236,6 @@ describe('a statement that fails', () => {
       await vi.advanceTimersByTimeAsync(60_000);
       await reading;
       expect(table.statements()).toEqual(['get']);
-    },
-  );
-});
-
-describe('what is checked once', () => {
-  test('is checked again only where that has failed, and once for calls that overlap', async () => {
-    const outcomes = [new Error('first'), new Error('second'), undefined];
-    const check = vi.fn(async () => {
-      const outcome = outcomes.shift();
-      if (outcome) throw outcome;
-    });
-    const checked = once(check);
-    await Promise.all([checked(), checked()].map((each) => expect(each).rejects.toThrow('first')));
-    await expect(checked()).rejects.toThrow('second');
-    await Promise.all([checked(), checked()]);
-    await checked();
-    expect(check).toHaveBeenCalledTimes(3);
-  });
-});
-
-describe('the name of a table', () => {
-  const longest = 'a'.repeat(52);
-  test.for<[given: string | undefined, parts: readonly string[]]>([
-    [undefined, ['passport_oauth_app_grants']],
-    ['Grants_2', ['Grants_2']],
-    ['_app.grants', ['_app', 'grants']],
-    [`${longest}.${longest}`, [longest, longest]],
-  ])('%s has the parts %j', ([given, parts]) => {
-    expect(tableName('table', given)).toEqual(parts);
-  });
-
-  test.for<unknown>([null, 7, '', '.', 'a.', '.a', 'a.b.c', 'a b', 'a-b', '1a', 'ä', 'a"', `${longest}a`, 'a\n'])(
-    'is not %j',
-    (given) => {
-      expect(() => tableName('table', given)).toThrow(
-        'table: expected a name, or a schema and a name with a dot between, each of letters, digits and underscores, 52 at most',
-      );
     },
   );
 });

@@ -142,6 +142,26 @@ describe.each(sqlitePackages)('with %s', (name, openFile) => {
     });
   });
 
+  test.for(['Grants', 'main.Grants'])('is in the table %s, with an index on what has expired', async (table) => {
+    const database = open(`table ${table}`);
+    await sqliteTokenStore(database, { table }).set('id', grant);
+    const made = rows(database, 'SELECT type, name, tbl_name AS of FROM sqlite_master WHERE sql IS NOT NULL');
+    expect(made.map((row) => ({ ...(row as object) }))).toEqual([
+      { type: 'table', name: 'Grants', of: 'Grants' },
+      { type: 'index', name: 'Grants_expires_at', of: 'Grants' },
+    ]);
+  });
+
+  test('prepares a statement once', async () => {
+    const database = open();
+    const prepare = vi.spyOn(database, 'prepare');
+    const store = sqliteTokenStore(database);
+    await store.set('once', grant);
+    prepare.mockClear();
+    for (const id of ['one', 'two', 'three']) await store.get(id);
+    expect(prepare).toHaveBeenCalledTimes(1);
+  });
+
   test('rejects when the database is closed', async () => {
     const database = openFile(join(folder, 'closed'));
     const store = sqliteTokenStore(database);
@@ -151,27 +171,40 @@ describe.each(sqlitePackages)('with %s', (name, openFile) => {
   });
 });
 
-test('gives up a statement that finds the database locked for five seconds', async () => {
+test.for<[what: string, error: unknown, message: RegExp]>([
+  ['that the file is busy, in the way of node:sqlite', { errcode: 5 }, /did not read.* PRAGMA locking_mode/],
+  ['that it is busy, in a special way', { errcode: 5 + 2 * 256 }, /did not read/],
+  ['that the table is locked', { errcode: 6 }, /did not read/],
+  ['that the file is busy, in the way of better-sqlite3', { code: 'SQLITE_BUSY_SNAPSHOT' }, /did not read/],
+  ['that the table is locked, in that way', { code: 'SQLITE_LOCKED' }, /did not read/],
+  ['another fault', { errcode: 11 }, /could not read/],
+  ['another fault, in that way', { code: 'SQLITE_CORRUPT' }, /could not read/],
+  ['a code of others', { code: 'ERR_SQLITE_BUSY' }, /could not read/],
+  ['nothing', {}, /could not read/],
+])('a statement that fails with an error that tells %s is waited for or not', async ([, fields, message]) => {
   vi.useFakeTimers();
-  const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' });
-  const database: SqliteDatabaseLike = {
-    exec: () => undefined,
-    prepare: () => {
-      throw busy;
-    },
-  };
-  const reading = sqliteTokenStore(database)
-    .get('id')
-    .catch((error: unknown) => error);
-  await vi.advanceTimersByTimeAsync(5100);
-  expect(await reading).toMatchObject({
-    name: 'TokenStoreError',
-    message: expect.stringMatching(
-      /^SQLite did not read a grant within 5000 ms. Another connection keeps the file locked/,
-    ),
-  });
+  const fault = Object.assign(new Error('no'), fields);
+  const reading = expect(sqliteTokenStore(failing(fault)).get('id')).rejects.toThrow(message);
+  await vi.advanceTimersByTimeAsync(6_000);
+  await reading;
   expect(vi.getTimerCount()).toBe(0);
 });
+
+test('a statement that fails with what is no error is not tried again', async () => {
+  await expect(sqliteTokenStore(failing({ code: 'SQLITE_BUSY' })).get('id')).rejects.toMatchObject({
+    message: 'SQLite could not read a grant.',
+    cause: { message: 'a object was thrown' },
+  });
+});
+
+function failing(error: unknown): SqliteDatabaseLike {
+  return {
+    exec: () => undefined,
+    prepare: () => {
+      throw error;
+    },
+  };
+}
 
 test('rejects with errors that quote no secret, and shows none when it is inspected', async () => {
   const secret = 'eyJhbGciOiJkaXIifQ.secret-secret-secret';
