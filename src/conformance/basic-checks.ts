@@ -62,7 +62,7 @@ export const BASIC_CHECKS: readonly Check[] = [
     },
   },
   {
-    name: 'ids that look alike have grants of their own',
+    name: 'ids that look alike have separate grants',
     run: async (trial) => {
       const id = trial.newId();
       await keepsApart(
@@ -72,14 +72,14 @@ export const BASIC_CHECKS: readonly Check[] = [
     },
   },
   {
-    name: 'ids that differ by case only have grants of their own',
+    name: 'ids that differ only by case have separate grants',
     run: async (trial) => {
       const id = trial.newId();
       await keepsApart(trial, [`${id}Ada`, `${id}ada`, `${id}ADA`]);
     },
   },
   {
-    name: 'ids of 1,024 characters that differ in the last one have grants of their own',
+    name: 'ids of 1,024 characters that differ in the last one have separate grants',
     run: async (trial) => {
       const id = trial.newId().padEnd(1023, 'a');
       await keepsApart(trial, [`${id}a`, `${id}b`]);
@@ -148,7 +148,7 @@ export const BASIC_CHECKS: readonly Check[] = [
     },
   },
   {
-    name: 'sets and gets at the same time never show a grant that nobody set',
+    name: 'sets and gets at the same time never return a grant that was never set',
     run: async ({ store, newId }) => {
       const id = newId();
       await store.set(id, versionedGrant(0));
@@ -185,7 +185,7 @@ async function keepsApart({ store, note }: Trial, ids: readonly string[]): Promi
   assert.deepEqual(await Promise.all(ids.slice(1).map((id) => store.get(id))), expected.slice(1));
 }
 
-/** Returns a grant in which one part tells what the other must be. */
+/** Returns a grant whose parts must agree, so that a mix of two grants shows. */
 function versionedGrant(version: number): StoredGrant {
   return sampleGrant(version, { sealed: `${version} `.repeat(1000) });
 }

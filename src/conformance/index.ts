@@ -10,15 +10,15 @@ import { type Check, type CreateStore, startTrial } from './trial.js';
 export interface TokenStoreCheck {
   /** The behaviour of a correct store, as a sentence: the title of a test. */
   readonly name: string;
-  /** Resolves if the store behaves so. Rejects otherwise, usually with an `AssertionError` that tells the difference. */
+  /** Resolves if the store behaves so. Rejects otherwise, usually with an `AssertionError` that shows the difference. */
   run(): Promise<void>;
 }
 
 /** Options of {@link tokenStoreChecks}. */
 interface TokenStoreCheckOptions {
   /**
-   * Seconds of the lease of the stores that `createStore` returns, 0.5 to 5. Three checks wait for its end.
-   * Without it they are left out, which their names tell, and the lease has to be 2 s or more.
+   * Seconds of the lease of the stores that `createStore` returns, 0.5 to 5. Three checks wait for it to expire.
+   * Without it these are skipped, as their names say, and the lease must be at least 2 s.
    */
   readonly lease?: number | undefined;
 }

@@ -20,7 +20,7 @@ interface Holder {
 /** Checks of a lock that ends by itself. Each store stands for a process. */
 export const LEASE_CHECKS: readonly LeaseCheck[] = [
   {
-    name: 'the lock of a holder that died is free again when its lease has ended',
+    name: 'the lock of a holder that died is free again once its lease expires',
     run: async (trial, leaseMs) => {
       const id = trial.newId();
       const [dead, next] = await processes(trial, 2);
@@ -43,7 +43,10 @@ export const LEASE_CHECKS: readonly LeaseCheck[] = [
       try {
         if (!lease) return;
         // Less than the store's, as a margin for clocks, does no harm.
-        assert.ok(lease.leaseMs > 0 && lease.leaseMs <= Math.ceil(leaseMs), `a length of ${lease.leaseMs} ms is told`);
+        assert.ok(
+          lease.leaseMs > 0 && lease.leaseMs <= Math.ceil(leaseMs),
+          `the store reports a lease of ${lease.leaseMs} ms`,
+        );
         const second = await holdWithin(leaseMs + MARGIN_MS, next, id);
         const isHeld = second !== undefined && (await lease.isHeld());
         await second?.end();
@@ -61,7 +64,7 @@ export const LEASE_CHECKS: readonly LeaseCheck[] = [
   },
 ];
 
-/** Lets a holder outlive its lease. Resolves to `too slow` if the lease of the next one may have ended by itself. */
+/** Lets a holder outlive its lease. Resolves to `too slow` if the next holder's lease may have expired too. */
 async function outlive(trial: Trial, leaseMs: number): Promise<'passed' | 'too slow'> {
   const id = trial.newId();
   const [late, next, third] = await processes(trial, 3);

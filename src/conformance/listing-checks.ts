@@ -5,10 +5,10 @@ import { type Check, EXPIRED, sampleGrant } from './trial.js';
 /** More than one page of the stores that page by hundreds. */
 const MANY = 520;
 
-/** How long a change may take to be told, in milliseconds. */
+/** How long a notification of a change may take, in milliseconds. */
 const TOLD_MS = 5_000;
 
-/** Interval of changes until the first one is told, in milliseconds: the connection that tells of them may take a moment to open. */
+/** Interval of changes until the first notification, in milliseconds: its connection may take a moment to open. */
 const OPENING_MS = 100;
 
 /** Checks of `list`. */
@@ -74,7 +74,7 @@ export const LIST_CHECKS: readonly Check[] = [
 /** Checks of `watch`. */
 export const WATCH_CHECKS: readonly Check[] = [
   {
-    name: 'watch tells of a grant that another store sets, adds, ends or deletes',
+    name: 'watch reports a grant that another store sets, adds, ends or deletes',
     needs: 'watch',
     run: async ({ newId, stores }) => {
       const [one, other] = await stores(2);
@@ -97,7 +97,7 @@ export const WATCH_CHECKS: readonly Check[] = [
     },
   },
   {
-    name: 'watch tells nothing any more once it is stopped',
+    name: 'watch reports nothing once it is stopped',
     needs: 'watch',
     run: async ({ newId, stores }) => {
       const [one, other] = await stores(2);
@@ -138,9 +138,9 @@ async function listed(store: TokenStore, start: string): Promise<readonly string
 
 /** What a check hears of a store's changes. */
 interface Heard {
-  /** Resolves to true once the store tells of the id, anew at each call; to false if it does not in time. */
+  /** Resolves to true once the store reports a new change of the id; to false if it does not in time. */
   tells(id: string, ms?: number): Promise<boolean>;
-  /** Resolves once a change of `store` is told. */
+  /** Resolves once a change made through `store` is reported. */
   opened(store: TokenStore, id: string): Promise<void>;
   stop(): void;
 }

@@ -251,20 +251,20 @@ export const LOCK_CHECKS: readonly Check[] = [
       await one?.lock?.(id, async () => {
         waiting.ask(other, id);
         await pause(Math.min(LONG_WORK_MS, leaseMs * 0.75));
-        const told = 'another one got the lock; the checks have to be told of a lease below 2 s';
+        const told = 'another holder got the lock; set the option lease if the lease is below 2 s';
         assert.equal(waiting.hasEntered, false, told);
       });
       await waiting.turn;
     },
   },
   {
-    name: 'lock tells its work that it is held, if it hands over a lease',
+    name: 'lock reports that it is held, if it hands over a lease',
     needs: 'lock',
     run: async ({ store, newId, leaseMs = Infinity }) => {
       const askedAt = performance.now();
       await store.lock?.(newId(), async (lease) => {
         const isHeld = await lease?.isHeld();
-        // On a busy machine a short lease may have ended.
+        // On a busy machine a short lease may have expired.
         if (lease && performance.now() - askedAt < leaseMs) assert.equal(isHeld, true);
       });
     },
@@ -312,7 +312,7 @@ export const LOCK_CHECKS: readonly Check[] = [
       await one?.lock?.(id, async () => {
         waiting.ask(other, id, () => other?.get(id));
         await pause(LONGER_THAN_A_POLL_MS);
-        // Of a lock that lets the other one in, other checks tell.
+        // Other checks cover a lock that lets both in.
         if (!waiting.hasEntered) await one.set(id, sampleGrant(2));
       });
       assert.deepEqual(await waiting.turn, await one?.get(id));

@@ -21,7 +21,7 @@ export interface LeaseCheck extends Pick<Check, 'name'> {
 /** The store under check, and ids for it. */
 export interface Trial {
   readonly store: TokenStore;
-  /** Length of a lease, in milliseconds; `undefined` if the checks were not told. */
+  /** Length of a lease, in milliseconds; `undefined` without the option `lease`. */
   readonly leaseMs: number | undefined;
   /** Returns a new random id. Its grant is deleted after the check. */
   newId(): string;
@@ -55,7 +55,7 @@ export async function startTrial(createStore: CreateStore, leaseMs: number | und
       await store.set(id, sampleGrant(1));
       const isSeen = async (): Promise<boolean> => (await other.get(id))?.version === 1;
       let isShared = await isSeen();
-      // One that sees it late shares the storage as well, and has to fail the checks of that.
+      // A store that sees it late still shares the storage, and must fail the checks for that.
       for (let waits = 0; !isShared && waits < LAG_WAITS; waits += 1) {
         await new Promise((resolve) => setTimeout(resolve, LAG_WAIT_MS));
         isShared = await isSeen();

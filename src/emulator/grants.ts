@@ -42,7 +42,7 @@ export interface GrantSummary {
   readonly clientID: string;
   readonly userId: string;
   readonly scopes: readonly string[];
-  /** Expiry of the latest access token in epoch milliseconds; 0 if `expireAccessTokens` has ended it. */
+  /** Expiry of the latest access token in epoch milliseconds; 0 after `expireAccessTokens`. */
   readonly expiresAt: number;
 }
 

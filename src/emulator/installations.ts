@@ -39,7 +39,7 @@ export interface Installation extends Uninstallation {
   readonly code?: string;
 }
 
-/** The user for whom an installed application acts, or the reason for a refusal. */
+/** The user that an installed application acts for, or the reason for a refusal. */
 export type Installed = { readonly userId: string } | { readonly refusal: string };
 
 const authentications = ['crowdin_app', 'crowdin_agent', 'authorization_code'] as const;
@@ -119,7 +119,7 @@ export class Installations {
     return { event, userId };
   }
 
-  /** Returns the user for whom an installed application acts. @param fields - Those of the token request. */
+  /** Returns the user that an installed application acts for. @param fields - Those of the token request. */
   actor(fields: Readonly<Record<string, unknown>>, clientID: string): Installed {
     const { app_id: appId, app_secret: appSecret, user_id: userId, agent_id: agentId, domain } = fields;
     const user = this.#setting.users.byId.get(String(userId));

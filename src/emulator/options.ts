@@ -25,8 +25,8 @@ export interface EmulatorOptions {
   /** Registered applications, at least one. Default: a sample one with the redirect URL `http://localhost:3000/callback`. */
   readonly applications?: readonly Registration[] | undefined;
   /**
-   * Customers with a host of their own, `http://{tenant}.localhost:{port}`, and an application each: see `optionsOf`. One DNS label
-   * each. Default: none.
+   * Customers, each with a host (`http://{tenant}.localhost:{port}`) and an application: see `optionsOf`. Each name is one DNS
+   * label. Default: none.
    */
   readonly tenants?: readonly string[] | undefined;
   /** Accounts, at least one. Default: two sample ones, the second in the organization `acme`. */

@@ -11,7 +11,7 @@ export interface Profile {
   readonly tokenPath: string;
   /** Revocation endpoint (RFC 7009), if the service documents one. Without it, one is at `/oauth/revoke` all the same. */
   readonly revocationPath: string | undefined;
-  /** Default `/api/v2`; `''` if the API has no path of its own. */
+  /** Default `/api/v2`; `''` if the API is at the root. */
   readonly apiPath: string;
   /** Format of the token request: `json` (the default), or `form` as in RFC 6749. */
   readonly tokenRequest: 'json' | 'form';

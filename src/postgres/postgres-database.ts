@@ -32,7 +32,7 @@ export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]
   const isGrant = [MARK_PREFIX, SHARE_PREFIX, HAND_OVER_PREFIX]
     .map((prefix) => `id NOT LIKE '${prefix}%'`)
     .join(' AND ');
-  // Within the statement: it is told when that takes effect, and not otherwise. Marks of used logins concern nobody.
+  // Notifies within the statement, so exactly when it takes effect. No listener needs the marks of used logins.
   const told = (message: string, condition = 'true'): string =>
     `CASE WHEN ${condition} AND ${isGrant} THEN pg_notify('${channelOf(name)}', ${message}) END`;
   const withVersion = `id || ' ' || version`;
@@ -84,7 +84,7 @@ function readOnly(): TokenStoreError {
   );
 }
 
-/** Returns the channel of a table of grants, which tells of changes. Tables of one name share it: they hold grants of other ids. */
+/** Returns the channel for changes of a table of grants. Tables with the same name share it: they hold grants with other ids. */
 export function channelOf(name: readonly string[]): string {
   return name.at(-1) ?? '';
 }

@@ -42,9 +42,9 @@ export function postgresMigration(options: { readonly table?: string | undefined
  * grant once between them. One table holds grants and locks. A query rejects after 5 s, including the wait for a
  * connection of the pool. A lock occupies no connection.
  *
- * `watch` listens (`LISTEN`) on a connection of its own, made as the pool makes its connections; for a client in place of a
- * pool there is no `watch`. Through PgBouncer in transaction mode nothing is heard: what other processes delete then holds
- * after `cache.ttl`, and a process warning (`ERR_NO_NOTIFICATIONS`) says so.
+ * `watch` listens (`LISTEN`) on a separate connection, created the way the pool creates its own. A client instead of a pool
+ * has no `watch`. PgBouncer in transaction mode drops notifications: deletions by other processes then take up to
+ * `cache.ttl` to apply, and a process warning (`ERR_NO_NOTIFICATIONS`) says so.
  *
  * @param pool of pg; the application listens for its `error` events and ends it
  * @throws {ConfigurationError} if `pool` has no method `query`, or an option is wrong or unknown
@@ -103,10 +103,10 @@ function listenOn(pool: PostgresPoolLike, channel: string): ListenForChanges | u
     });
     signal.addEventListener('abort', () => void client.end().catch(() => undefined));
     await client.connect();
-    // An application that has ended its pool, but not closed the strategy, ends all the same.
+    // An application that ends its pool, but does not close the strategy, can still exit.
     client.unref?.();
     await client.query(`LISTEN "${channel}"`);
-    // By the pool: a proxy may pass on what the connection itself tells, and nothing else.
+    // Sent through the pool: a proxy may pass on only what the listening connection itself sends.
     void pool
       .query('SELECT pg_notify($1, $2)', [channel, probe])
       .then(() => pause(HEARD_MS, { signal, unref: true }))

@@ -20,7 +20,7 @@ export type RedisClientLike = NodeRedisLike | IoRedisLike;
 export interface RedisConnection {
   /** Sends commands to the node that has the key, in order and over one connection. Rejects if one of them fails. */
   send(key: string, commands: readonly (readonly string[])[]): Promise<readonly unknown[]>;
-  /** False while there is no connection. A client that cannot tell is always tried. */
+  /** False while there is no connection. A client that does not report it is always tried. */
   isReady(): boolean;
   /** Whether a plain GET goes to the primary. A script always does, but has to wait while writes are paused. */
   readonly readsPrimary: boolean;
@@ -29,7 +29,7 @@ export interface RedisConnection {
   /** Resolves to the primaries that have all keys between them: several in a Cluster. */
   primaries(): Promise<readonly SendCommand[]>;
   /**
-   * Opens a connection of its own to a server that has the messages of all: those that are published anywhere in the Cluster.
+   * Opens a separate connection to a server that receives all messages, including those published elsewhere in the Cluster.
    * `undefined` for a client that cannot be duplicated.
    */
   readonly listen: ((channel: string) => ListenForChanges) | undefined;
@@ -160,7 +160,7 @@ function nodeRedisConnection(client: Client): RedisConnection {
       client.has('duplicate') || isPool
         ? subscription(async () => {
             if (isCluster) return await duplicate(await nodeOf(anyOf(masters())));
-            // A pool cannot subscribe, and a Sentinel client does not tell of lost connections: the nodes' clients do both.
+            // A pool cannot subscribe, and a Sentinel client does not report lost connections: the nodes' clients do both.
             if (isSentinel) return (await client.method('_execute')(false, duplicate)) as NodeClient;
             return isPool ? ((await client.method('execute')(duplicate)) as NodeClient) : await duplicate(client.it);
           })
@@ -178,7 +178,7 @@ function subscription(create: () => Promise<NodeClient>): (channel: string) => L
     async ({ tell, lose, signal }) => {
       const node = await create();
       const client = new Client(node);
-      // A client of node-redis would connect again by itself, and not tell since when it hears again.
+      // A node-redis client would reconnect by itself without reporting what it may have missed.
       for (const event of ['error', 'end', 'close', 'reconnecting']) node.on(event, lose);
       signal.addEventListener('abort', () => close(client));
       // What is closed while it connects is open afterwards, in node-redis 6.

@@ -13,7 +13,7 @@ const COMMAND_MS = 5000;
 /** How long a write waits for replicas, in milliseconds. Other commands of the connection wait with it. */
 const REPLICA_MS = 100;
 
-/** How many keys one SCAN looks at: a fraction of a millisecond, in which the server answers nobody else. */
+/** How many keys one SCAN looks at: it blocks the server for a fraction of a millisecond. */
 const SCAN_COUNT = 500;
 
 /** Sends commands within the time limit. @throws TokenStoreError for every failure */
@@ -36,7 +36,7 @@ function textOf(answer: unknown): string {
 
 /** Reads on the primary, as all scripts do, also where the client reads from replicas. */
 const GET = `return redis.call('get', KEYS[1])`;
-/** Tells of the change, if there is a message. A user without the right to publish writes all the same. */
+/** Publishes the message of a change, if there is one. A user without the right to publish can still write. */
 const TELL = `
 if ARGV[#ARGV] ~= '' then redis.pcall('publish', ARGV[#ARGV - 1], ARGV[#ARGV]) end
 return 1`;
@@ -87,7 +87,7 @@ return redis.call('del', KEYS[1])`;
 export interface RedisRecordsSettings extends LockingStoreSettings {
   /** Number of replicas that have to confirm a write. */
   readonly replicas: number;
-  /** Channel that tells of changes; `undefined` if nobody listens. */
+  /** Channel for messages of changes; `undefined` to publish none. */
   readonly channel: string | undefined;
 }
 
@@ -110,7 +110,7 @@ export function redisRecords(
     const [answer, copies] = await answered(connection, verb, () => connection.send(prefix + id, commands));
     return { isDone: textOf(answer) === '1', isConfirmed: Number(copies ?? 0) >= replicas };
   };
-  /** The last arguments of a script that tells of a change. */
+  /** Returns the last arguments of a script that publishes a change. */
   const telling = (id: string, message: string | undefined): readonly [string, string] =>
     channel === undefined || message === undefined || isMark(id) ? ['', ''] : [channel, message];
   const leases: Required<Lease> = {

@@ -21,10 +21,10 @@ export interface RedisTokenStoreOptions {
    */
   readonly lease?: number | undefined;
   /**
-   * Number of replicas that have to confirm a write (`WAIT`), 0 to 10. With 0 a failover can lose the last writes; with
-   * fewer than a primary has, one on command can, while the former primary still takes writes. A save that fewer confirm
-   * within 100 ms is repeated until they do; the tokens are used from memory meanwhile. Other commands of the client's
-   * connection wait as well: with Sentinel or Cluster give the store a client of its own. Default: 0.
+   * Number of replicas that must confirm a write (`WAIT`), 0 to 10. With 0, any failover can lose the last writes. With
+   * fewer than the primary has, a manual failover can, while the former primary still accepts writes. A save that fewer
+   * confirm within 100 ms is repeated until they do, and the tokens are used from memory until then. `WAIT` blocks other
+   * commands on the connection: with Sentinel or Cluster, give the store a separate client. Default: 0.
    */
   readonly replicas?: number | undefined;
 }
@@ -34,7 +34,7 @@ export interface RedisTokenStoreOptions {
  * between them. Works with Redis and Valkey. A grant is one key that expires, a lock another one.
  *
  * `list` scans the keys, those of each primary of a Cluster, and blocks none. `watch` subscribes to the channel
- * `<prefix>changed` on a connection of its own, a duplicate of the client. It needs the right to subscribe and to publish.
+ * `<prefix>changed` on a duplicate of the client. It needs the right to subscribe and to publish.
  *
  * A command rejects at once while the client is not connected, and after 5 s otherwise. Nothing is queued: a write
  * that waits for Redis to come back would undo what happened in between.

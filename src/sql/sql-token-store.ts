@@ -12,7 +12,7 @@ export interface SqlResult {
   readonly changed: number;
 }
 
-/** A database, and a token store's statements in its dialect. Each statement is a transaction of its own. */
+/** A database, and a token store's statements in its dialect. Each statement is its own transaction. */
 export interface SqlDatabase {
   /** Name of the product, for messages. */
   readonly product: string;
@@ -36,7 +36,7 @@ export interface SqlDatabase {
     readonly deleteVersion: string;
     /** Inserts a lease if there is none: [id, lease, owner, lease]. */
     readonly insertLease: string;
-    /** Replaces a lease that has ended: [lease, owner, lease, id]. */
+    /** Replaces an expired lease: [lease, owner, lease, id]. */
     readonly replaceLease: string;
     /** Selects the lease of this owner if it has not ended: [id, owner]. */
     readonly findLease: string;
@@ -50,8 +50,8 @@ export interface SqlDatabase {
   /** Runs one statement. The first one also throws where the settings of the connections would let nothing be saved. */
   run(statement: string, values: readonly (string | number)[]): Promise<SqlResult>;
   /**
-   * Tells what helps after an error: to create the table, or to run the statement again, at once (it lost against a
-   * concurrent one) or after a pause (the database is locked). `undefined`: nothing.
+   * Returns what helps after an error: `create` the table, `retry` at once (lost to a concurrent statement), or `wait` and
+   * retry (the database is locked). `undefined` if nothing does.
    */
   remedyFor(error: unknown): 'create' | 'retry' | 'wait' | undefined;
   /** What may keep the database locked, for the message of a statement that waited in vain. */
@@ -64,7 +64,7 @@ export const PAGE_ROWS = 1000;
 /** Number of expired rows that one statement deletes. */
 export const SWEEP_ROWS = 1000;
 
-/** Pause between two of these while there are more, in milliseconds: other statements go on meanwhile. */
+/** Pause between two of these while there are more, in milliseconds, so that other statements can run. */
 const SWEEP_PAUSE_MS = 50;
 
 /** How long one statement may take, in milliseconds, including the wait for a connection of the pool. */

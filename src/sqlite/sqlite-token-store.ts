@@ -36,8 +36,7 @@ const BUSY: readonly unknown[] = [5, 6];
  * grant once between them, with nothing to set up. One table holds grants and locks; the store creates it. A statement
  * that finds the database locked is tried for 5 s, without blocking the process in between.
  *
- * Give the store a connection of its own. On a connection in which the application has begun a transaction, the store
- * waits for the transaction's end.
+ * Give the store a separate connection: while the application has an open transaction on a shared one, the store waits.
  *
  * @param database of node:sqlite (Node 22.5 and later) or better-sqlite3; the application closes it
  * @throws {ConfigurationError} if `database` is something else, or an option is wrong or unknown
@@ -122,5 +121,5 @@ function sqliteDatabase(database: SqliteDatabaseLike, name: readonly string[]): 
   };
 }
 
-/** Tells that a statement would have become part of the application's transaction, and might be rolled back with it. */
+/** Reports that a statement would have joined the application's transaction, and might be rolled back with it. */
 class TransactionError extends Error {}

@@ -5,13 +5,13 @@ import type { CreatePageScopes, PageScopes } from '../session/page-scopes.js';
 import { SealedCookie } from '../session/sealed-cookie.js';
 import type { Visit } from '../session/visit.js';
 
-/** How long a login may begin after its page has asked for it, in seconds: a login page of the application may come first. */
+/** How long after a page asks for a login it may begin, in seconds: a login page of the application may come first. */
 const REQUEST_MAX_AGE_S = 10 * 60;
 
 /** How long scopes count as refused, in seconds. A visitor who clicks again is asked again at once. */
 const REFUSED_MAX_AGE_S = 60;
 
-/** How often a page may ask without a login that begins for it: its login route leads elsewhere, and would lead here again. */
+/** How often a page may ask without a login that begins. Beyond that, its login route leads elsewhere and back here, in a loop. */
 const MAX_UNANSWERED = 3;
 
 /** Scopes that a page needs, and how often it has asked for them. */
@@ -21,8 +21,8 @@ type Asked = readonly [scope: string, asked: number];
 type Refused = readonly [scope: string, isNext: boolean];
 
 /**
- * Carries scopes in short-lived sealed cookies: those that a page needs in one for each page, bound to the grant, so that tabs
- * do not disturb each other and no link can add scopes; those that were refused in another one, which ends a loop.
+ * Carries scopes in short-lived sealed cookies. Each page has one for the scopes that it needs, bound to the grant: tabs do not
+ * disturb each other, and no link can add scopes. Another one holds the scopes that were refused, which ends a loop.
  */
 export class ScopeRequests implements PageScopes {
   readonly #options: Parameters<CreatePageScopes>[0];

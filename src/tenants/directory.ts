@@ -61,7 +61,7 @@ export class Directory {
     return this.#asking.get(tenant) ?? this.#ask(tenant);
   }
 
-  /** Has `resolve` asked at the next use, and ends the grace of a tenant whose directory failed. */
+  /** Makes the next use call `resolve` again, and ends the grace period after a failed lookup. */
   forget(tenant: string): void {
     this.#asking.delete(tenant);
     const ready = this.#ready.get(tenant);
@@ -90,7 +90,7 @@ export class Directory {
       Object.assign(ready, { until: clock() + ttlMs, isInGrace: true });
       return ready.strategy;
     }
-    // Forgotten meanwhile: the answer may be old.
+    // `forget` was called during the lookup, so the answer may be stale.
     if (!isCurrent()) return await this.get(tenant);
     if (options === undefined || options === null) {
       this.#drop(tenant);

@@ -212,8 +212,7 @@ export class Tenants implements ManyStrategies {
   }
 
   /**
-   * Refreshes grants that nobody has used for long, of one tenant or of all: see `Strategy.keepAlive`. A tenant whose directory fails
-   * is left out.
+   * Refreshes idle grants of one tenant or of all: see `Strategy.keepAlive`. Skips a tenant whose directory lookup fails.
    */
   async keepAlive({
     tenant,
@@ -235,7 +234,7 @@ export class Tenants implements ManyStrategies {
     return sum;
   }
 
-  /** Has `resolve` asked at the next use of a tenant, and ends its grace. */
+  /** Makes the next use of a tenant call `resolve` again, and ends its grace period. */
   forget(tenant: string): void {
     const name = canonicalTenant(tenant);
     if (name !== undefined) partsOf(this).directory.forget(name);

@@ -301,7 +301,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       update: (id, grant, version) => update(id.toLowerCase(), grant, version),
     })),
     caughtBy: [
-      'ids that differ by case only have grants of their own',
+      'ids that differ only by case have separate grants',
       'list yields the ids of grants that are stored, and of no grant that was deleted',
     ],
   },
@@ -311,7 +311,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       set: (id, grant) => set(id.slice(0, 255), grant),
       delete: (id, version) => remove(id.slice(0, 255), version),
     })),
-    caughtBy: ['ids of 1,024 characters that differ in the last one have grants of their own'],
+    caughtBy: ['ids of 1,024 characters that differ in the last one have separate grants'],
   },
   'decodes ids': {
     create: broken(({ get, set, delete: remove }) => ({
@@ -320,7 +320,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       delete: (id, version) => remove(decodeURIComponent(id), version),
     })),
     caughtBy: [
-      'ids that look alike have grants of their own',
+      'ids that look alike have separate grants',
       'an id may hold all printable ASCII characters, and 1,024 of them',
       'list yields the ids of grants that are stored, and of no grant that was deleted',
       'list of a prefix yields the ids that begin with it, and no other',
@@ -334,7 +334,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       },
     })),
     caughtBy: [
-      'ids of 1,024 characters that differ in the last one have grants of their own',
+      'ids of 1,024 characters that differ in the last one have separate grants',
       'an id may hold all printable ASCII characters, and 1,024 of them',
     ],
   },
@@ -399,7 +399,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
         await set(id, grant);
       },
     })),
-    caughtBy: ['sets and gets at the same time never show a grant that nobody set'],
+    caughtBy: ['sets and gets at the same time never return a grant that was never set'],
   },
   'updates whatever the version': {
     create: broken(({ get, set }) => ({
@@ -571,31 +571,31 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       watch: (changed) => watch((id) => void get(id).then((grant) => grant ?? changed(id))),
     })),
     caughtBy: [
-      'watch tells of a grant that another store sets, adds, ends or deletes',
-      'watch tells nothing any more once it is stopped',
+      'watch reports a grant that another store sets, adds, ends or deletes',
+      'watch reports nothing once it is stopped',
     ],
   },
   'tells of no grant that replaces another': {
     create: silent('set'),
-    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+    caughtBy: ['watch reports a grant that another store sets, adds, ends or deletes'],
   },
   'tells of no addition': {
     create: silent('add'),
-    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+    caughtBy: ['watch reports a grant that another store sets, adds, ends or deletes'],
   },
   'tells of no end': {
     create: silent('update', (grant) => 'ended' in grant && grant.ended === true),
-    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+    caughtBy: ['watch reports a grant that another store sets, adds, ends or deletes'],
   },
   'tells of no deletion': {
     create: silent('delete'),
-    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+    caughtBy: ['watch reports a grant that another store sets, adds, ends or deletes'],
   },
   'tells of grants with a version alone': {
     create: broken(({ watch }) => ({
       watch: (changed) => watch((id, version) => version === undefined || changed(id, version)),
     })),
-    caughtBy: ['watch tells of a grant that another store sets, adds, ends or deletes'],
+    caughtBy: ['watch reports a grant that another store sets, adds, ends or deletes'],
   },
   'ends each watch with the first': {
     create: broken(({ watch }) => {
@@ -609,7 +609,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
         },
       };
     }),
-    caughtBy: ['watch tells nothing any more once it is stopped'],
+    caughtBy: ['watch reports nothing once it is stopped'],
   },
   'tells what it is asked to tell no more': {
     create: broken(({ watch }) => ({
@@ -618,7 +618,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
         return () => undefined;
       },
     })),
-    caughtBy: ['watch tells nothing any more once it is stopped'],
+    caughtBy: ['watch reports nothing once it is stopped'],
   },
   'has a lock that locks nothing': {
     create: broken(() => ({ lock: async (_id, work) => work() })),
@@ -640,7 +640,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
   'never says that a lock is held': {
     create: sharing(() => ({ isHeld: async () => false })),
     lease: LEASE,
-    caughtBy: ['lock tells its work that it is held, if it hands over a lease'],
+    caughtBy: ['lock reports that it is held, if it hands over a lease'],
   },
   'says that every lock is held': {
     create: sharing(() => ({ isHeld: async () => true })),
@@ -662,7 +662,7 @@ const mistakes: Record<string, { create: () => TokenStore; lease?: number; caugh
       take: async (id, owner) => !leases.has(id) && leases.set(id, { owner, endsAt: 0 }).has(id),
     })),
     lease: LEASE,
-    caughtBy: ['the lock of a holder that died is free again when its lease has ended'],
+    caughtBy: ['the lock of a holder that died is free again once its lease expires'],
   },
   'ends its locks sooner than it says': {
     create: sharing((leases) => ({
@@ -795,13 +795,13 @@ test.for<[mistake: string, check: string, finding: string]>([
     'Expected the lock to be free 5000 ms after the end of a lease of 2000 ms',
   ],
   ['lets whoever comes release its lock', 'a holder that outlives', 'a third one got the lock while the second had it'],
-  ['tells of deletions alone', 'watch tells of a grant', 'Expected within 20000 ms: watch tells of a grant'],
-  ['tells of no grant that replaces another', 'watch tells of a grant', 'a grant that another store changes by set'],
-  ['tells of no addition', 'watch tells of a grant', 'a grant that another store changes by add'],
-  ['tells of no deletion', 'watch tells of a grant', 'a grant that another store changes by delete'],
-  ['tells of grants with a version alone', 'watch tells of a grant', 'a grant that another store changes by update'],
-  ['ends each watch with the first', 'watch tells nothing any more', 'the one that still watches'],
-  ['tells what it is asked to tell no more', 'watch tells nothing any more', 'the one that was stopped'],
+  ['tells of deletions alone', 'watch reports a grant', 'Expected within 20000 ms: watch tells of a grant'],
+  ['tells of no grant that replaces another', 'watch reports a grant', 'a grant that another store changes by set'],
+  ['tells of no addition', 'watch reports a grant', 'a grant that another store changes by add'],
+  ['tells of no deletion', 'watch reports a grant', 'a grant that another store changes by delete'],
+  ['tells of grants with a version alone', 'watch reports a grant', 'a grant that another store changes by update'],
+  ['ends each watch with the first', 'watch reports nothing', 'the one that still watches'],
+  ['tells what it is asked to tell no more', 'watch reports nothing', 'the one that was stopped'],
 ])('a store that %s is told by the check "%s…": %s', async ([mistake, check, finding]) => {
   const { create = memoryTokenStore, lease } = mistakes[mistake] ?? {};
   const found = Object.entries(await findings(create, { lease }));
