@@ -59,11 +59,11 @@ export function readRefusal({ status, body: bytes }: HttpResponse, secrets: read
   const sources = json === undefined ? [formFields(text)] : nestedErrors(json);
   // Above, a `type` is an address (RFC 9457).
   const word = firstText(sources, ERROR_FIELDS) ?? firstText(sources.slice(1), ['type']);
-  const identifier = errorIdentifier(word, secrets);
   const forms = formsOf(secrets);
+  const identifier = errorIdentifier(word, forms);
   return {
-    error: identifier === UNRECOGNIZED ? shownText(word, secrets) : identifier,
-    description: shownText(firstText(sources, DESCRIPTION_FIELDS), secrets),
+    error: identifier === UNRECOGNIZED ? shownText(word, forms) : identifier,
+    description: shownText(firstText(sources, DESCRIPTION_FIELDS), forms),
     status,
     body: json === undefined ? without(forms, text).slice(0, MAX_BODY_LENGTH) : cleaned(json, forms),
   };
@@ -127,18 +127,18 @@ function formFields(text: string): unknown {
 }
 
 /** Returns a text of the service that is fit to be shown; `undefined` for no text. */
-function shownText(value: string | undefined, secrets: readonly string[]): string | undefined {
+function shownText(value: string | undefined, forms: readonly string[]): string | undefined {
   if (value === undefined) return undefined;
   // Secrets first: they may hold characters that are not shown. `…` is what stands in their place.
-  const visible = withoutSecrets(value, secrets).replaceAll(/[^\x20-\x7e…]+/g, ' ');
+  const visible = withoutSecrets(value, forms).replaceAll(/[^\x20-\x7e…]+/g, ' ');
   // And again: a line break in place of a space has hidden one.
-  return withoutSecrets(visible, secrets).slice(0, MAX_DESCRIPTION_LENGTH).trim();
+  return withoutSecrets(visible, forms).slice(0, MAX_DESCRIPTION_LENGTH).trim();
 }
 
 const IDENTIFIER = /^[a-z][a-z0-9_.-]{0,63}$/i;
 
 /** Returns the service's `error` if it is an identifier, as all registered ones are: any other text may quote anything. */
-function errorIdentifier(value: string | undefined, secrets: readonly string[]): string {
+function errorIdentifier(value: string | undefined, forms: readonly string[]): string {
   if (value === undefined) return UNRECOGNIZED;
   // A registered one decides over a grant and is taken as it is, even if a short secret happens to be a part of the word.
   if (REGISTERED_ERRORS.has(value)) return value;
@@ -146,19 +146,22 @@ function errorIdentifier(value: string | undefined, secrets: readonly string[]):
   if (registered !== undefined) return registered;
   // No identifier has a word of 25 characters: it is a token.
   if (!IDENTIFIER.test(value) || /[a-z0-9]{25}/i.test(value)) return UNRECOGNIZED;
-  return secrets.some((secret) => secret !== '' && value.includes(secret)) ? UNRECOGNIZED : value;
+  return forms.some((form) => value.includes(form)) ? UNRECOGNIZED : value;
 }
 
 /** Returns the texts in which a service may repeat secrets, the longest first: escaped for a URL, a form or a JSON text, or in parts. */
 function formsOf(secrets: readonly string[]): readonly string[] {
-  const forms = secrets.flatMap((secret) => [
-    secret,
-    encodeURIComponent(secret),
-    `${new URLSearchParams([['', secret]])}`.slice(1),
-    JSON.stringify(secret).slice(1, -1),
-    // Whatever else is escaped, these are not.
-    ...secret.split(/\W+/).filter((part) => part.length >= MIN_PART_LENGTH),
-  ]);
+  const forms = secrets.flatMap((secret) => {
+    const json = JSON.stringify(secret).slice(1, -1);
+    const escaped = [encodeURIComponent(secret.toWellFormed()), `${new URLSearchParams([['', secret]])}`.slice(1)];
+    return [
+      ...[secret, json, json.replaceAll('/', String.raw`\/`), ...escaped],
+      // Servers of .NET write the digits in lower case.
+      ...escaped.map((text) => text.replaceAll(/%../g, (code) => code.toLowerCase())),
+      // Whatever else is escaped, these are not.
+      ...secret.split(/\W+/).filter((part) => part.length >= MIN_PART_LENGTH),
+    ];
+  });
   return [...new Set(forms)].filter((form) => form !== '').sort((one, other) => other.length - one.length);
 }
 

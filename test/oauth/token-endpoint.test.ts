@@ -236,12 +236,12 @@ test.for([
   },
 );
 
-test('neither the code nor its verifier nor a refresh token shows in a refusal', async () => {
-  server.next(json({ error: 'a', error_description: 'of the-code and the-verifier' }, 400));
-  const { message } = await errorOf(endpoint().exchangeCode({ code: 'the-code', codeVerifier: 'the-verifier' }));
-  expect(message).not.toMatch(/the-code|the-verifier/);
-  server.next(json({ error: 'a', error_description: 'of old-7' }, 400));
-  expect((await errorOf(endpoint().refresh('old-7'))).message).not.toContain('old-7');
+test.for(['json', 'form'] as const)('a refusal that quotes a %s request shows no secret', async (tokenRequest) => {
+  server.always((...sent) => json({ error: 'a', error_description: `${sent[1].body}` }, 400)(...sent));
+  const client = endpoint(undefined, { tokenRequest, clientSecret: new Secret('Ab"3(\\dE') });
+  const exchanged = await errorOf(client.exchangeCode({ code: '4/0A"V+b', codeVerifier: 'the-verifier' }));
+  const refreshed = await errorOf(client.refresh('r"0A=\\7'));
+  expect(`${exchanged.message}${refreshed.message}`).not.toMatch(/0A|the-verifier|Ab|dE/);
   server.next(json({ error: 'a', error_description: 'of pass\nword 1' }, 400));
   const asked = endpoint().requestTokens({ grant_type: 'x', password: 'pass word 1' });
   expect((await errorOf(asked)).message).toContain('(of […])');

@@ -272,12 +272,14 @@ describe('the words of a refusal', () => {
   test('and the body hold nothing that was sent, however it is encoded, and end somewhere', async () => {
     const secret = 'a b+c/d"é&abcdefgh-ijklmnop';
     const form = new URLSearchParams([['', secret]]).toString().slice(1);
-    const echoes = [secret, encodeURIComponent(secret), form, JSON.stringify(secret), 'ijklmnop', 'abcdefgh'];
-    const deep = JSON.parse(`${'['.repeat(5_000)}"${'ijklmnop'}"${']'.repeat(5_000)}`);
-    for (const said of [...echoes.flatMap((echo) => [`<p>${echo}</p>`, { [echo]: [{ message: echo }] }]), deep]) {
-      const words = wordsOf(await refusalOf(said, 400, {}, { secrets: [secret] }));
-      const shown = inspect(words, { depth: 99 });
-      expect(shown).toMatch(/\[…\]|undefined/);
+    const escaped = [encodeURIComponent(secret), form, 'a+b%2bc%2fd%22', JSON.stringify(secret).slice(1, -1)];
+    const echoes = [secret, ...escaped, String.raw`a b+c\/d\"`, 'ijklmnop', 'abcdefgh'];
+    const deep = `${'['.repeat(5_000)}"ijklmnop"${']'.repeat(5_000)}`;
+    const answers = echoes.flatMap((echo) => [`<p>${echo}</p>`, { [echo]: [{ message: echo }], message: echo }]);
+    for (const said of [...answers, deep]) {
+      const error = await refusalOf(said, 400, {}, { secrets: [secret, secret.slice(0, 8), '\ud800'] });
+      const shown = `${error.message} ${inspect(wordsOf(error), { depth: 99 })}`;
+      expect(shown).toMatch(/^The token endpoint .*(\[…\]|\[\s*undefined\s*\])/s);
       for (const echo of echoes) expect(shown).not.toContain(echo);
     }
     expect(wordsOf(await refusalOf('x'.repeat(2_000), 400))?.body).toBe('x'.repeat(1_000));
