@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from './api/api-client.js';
-import { boolean, readOptions, result, text, withDefault } from './checks.js';
+import { boolean, readOptions, result, withDefault } from './checks.js';
 import { ConfigurationError, ofStrategy } from './errors.js';
 import { checkedGrantId, newGrantId } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
 import { authenticate, type RouteOptions } from './login/authenticate.js';
 import type { PassportActions } from './login/passport-actions.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from './login/verify.js';
-import type { ImportedTokens } from './oauth/imported-tokens.js';
+import { type ImportedTokens, visibleText } from './oauth/imported-tokens.js';
 import {
   checkVerify,
   type KeepAliveOptions,
@@ -134,7 +134,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
    *   a field of a request that proves nothing, such as the domain in an installation event: anybody could name another's.
    * @param options With `replace: false`, a grant that the id has, or had until the service ended it, stays as it is, and
    *   the result is `false`: for imports while requests run, in any number of processes. Default: `true`.
-   * @throws ConfigurationError for an invalid id or token, or if no token store is known: see {@link client}
+   * @throws ConfigurationError for an invalid id or token, for an id of the application (`ERR_APPLICATION_GRANT`), or if no
+   *   token store is known: see {@link client}
    * @throws TokenStoreError if the grant could not be saved
    */
   async importGrant(
@@ -176,7 +177,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
         const id = typeof grantId === 'function' ? result('grantId', grantId(grant)) : fixedId;
         return id === undefined ? undefined : newGrantId(id);
       };
-      return await runtimeOf(this).importCode(idOf, text('code', code), replace);
+      return await runtimeOf(this).importCode(idOf, visibleText('code', code), replace);
     });
   }
 

@@ -44,8 +44,8 @@ const READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonly expi
   ),
 };
 
-/** Reads a token. @see RFC 6749, appendix A */
-function visibleText(option: string, value: unknown): string {
+/** Reads a token or a code. @see RFC 6749, appendix A */
+export function visibleText(option: string, value: unknown): string {
   const token = check.text(option, value);
   if (token.length > MAX_TOKEN_LENGTH)
     throw check.optionError(option, `expected at most ${MAX_TOKEN_LENGTH} characters, got ${token.length}`);

@@ -185,11 +185,7 @@ export class GrantManager {
    *   the id is of a grant of the application
    */
   async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<Grant> {
-    if (!isNewId && (await this.#options.parametersOf?.(grantId)) !== undefined) {
-      const message =
-        'grantId: expected an id for which applicationGrant returns undefined: a user must not get the grant of the application. Let the ids of one of the two begin with a prefix.';
-      throw new ConfigurationError(message, { option: 'grantId', code: 'ERR_APPLICATION_GRANT' });
-    }
+    if (!isNewId) await this.#expectIdOfUser(grantId);
     const now = this.#options.clock();
     if (tokens.refreshToken !== undefined || formerId === undefined)
       return await this.#create(grantId, newGrant(tokens, now, this.#options.endpoint.id), isNewId, 'stored');
@@ -212,7 +208,7 @@ export class GrantManager {
    *
    * @param idOf Returns the id for the new grant, which has none yet; `undefined`: the grant is not saved.
    * @param replace False: not if the id has a grant, or had one that the service ended.
-   * @throws TokenStoreError if it was not saved in time; it may be saved later
+   * @throws like {@link put}
    */
   async import(
     idOf: (grant: GrantSummary) => string | undefined,
@@ -222,10 +218,18 @@ export class GrantManager {
     const grant = newGrant(tokens, this.#options.clock(), this.#options.endpoint.id);
     const grantId = idOf(this.summaryOf('', grant));
     if (grantId === undefined) return undefined;
+    await this.#expectIdOfUser(grantId);
     if (replace) await this.#create(grantId, grant, false, 'imported');
     else if (await this.#add(grantId, grant)) this.#options.onGrant(grantId, 'imported');
     else return undefined;
     return this.summaryOf(grantId, grant);
+  }
+
+  async #expectIdOfUser(grantId: string): Promise<void> {
+    if ((await this.#options.parametersOf?.(grantId)) === undefined) return;
+    const message =
+      'grantId: expected an id for which applicationGrant returns undefined: a user must not get the grant of the application. Let the ids of one of the two begin with a prefix.';
+    throw new ConfigurationError(message, { option: 'grantId', code: 'ERR_APPLICATION_GRANT' });
   }
 
   async #create(grantId: string, grant: Grant, isNewId: boolean, action: 'stored' | 'imported'): Promise<Grant> {

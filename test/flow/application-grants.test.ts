@@ -122,6 +122,12 @@ describe('a grant of the application', threats(86), () => {
     expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: false });
     expect((await browser.visit(`${world.url}/projects`)).status).toBe(302);
     expect((await browser.visit(`${world.url}/logout`, { method: 'POST' })).status).toBe(200);
+    const { code = '' } = world.service.install({ userId: '2', authentication: 'authorization_code' });
+    for (const imported of [
+      world.strategy.importGrant('2', { refreshToken: 'r' }),
+      world.strategy.importCode(() => '2', code),
+    ])
+      await expect(imported).rejects.toMatchObject({ code: 'ERR_APPLICATION_GRANT' });
     const requests = world.tokenRequests().length;
     expect(await world.strategy.client('2').accessToken()).toBe(token);
     await world.strategy.deleteGrant('2');
@@ -200,8 +206,7 @@ describe('a grant of the application', threats(86), () => {
     tokenStore.recover();
     const imported = { accessToken: 'imported', expiresAt: Date.now() + 7_200_000 };
     const id = storeId(service.options, 'machine-2');
-    const other = open(service, machine, { tokenStore });
-    await other.strategy.importGrant('machine-2', imported);
+    await open(service, () => undefined, { tokenStore }).strategy.importGrant('machine-2', imported);
     await expect.poll(() => outcomes().slice(2).toSorted()).toEqual(['discarded', 'saved']);
     const { sealed = '' } = (await tokenStore.inner.get(id)) ?? {};
     expect(Buffer.from(sealed, 'base64url').toString()).toContain('"imported"');
@@ -427,7 +432,8 @@ describe('an application that is installed in an organization', threats(86), () 
     await expect(strategy.importCode('other', code)).rejects.toMatchObject(refused);
     expect(await tokenStore.get(storeId(service.options, 'other'))).toBeUndefined();
     const invalid = { name: 'ConfigurationError', option: 'code' };
-    await expect(strategy.importCode('other', '')).rejects.toMatchObject(invalid);
+    for (const wrong of ['', '\ud800abc'])
+      await expect(strategy.importCode('other', wrong)).rejects.toMatchObject(invalid);
   });
 
   test('stores the code of a forged event under what the service says of it', threats(104), async ({ startWorld }) => {
