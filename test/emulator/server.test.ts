@@ -282,6 +282,7 @@ describe('options', () => {
     expect(Object.keys(service.options)).toEqual([
       ...['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'clientID', 'clientSecret', 'authorizationPath', 'tokenPath'],
       ...['revocationPath', 'apiPath', 'tokenRequest', 'clientAuthentication', 'scopeSeparator', 'authorizationParams'],
+      ...['accessTokenHeader', 'enterpriseHosts'],
     ]);
   });
 

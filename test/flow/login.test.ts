@@ -87,7 +87,7 @@ describe.each(frameworks)('a login under %s', (framework) => {
     const failed = await visit(await world.begin(browser));
     const good = await logIn();
     expect([login, declined, forged, malformed, bare, failed].map(({ status }) => status)).toEqual([
-      302, 401, 403, 400, 400, 503,
+      302, 401, 403, 400, 302, 503,
     ]);
     for (const { headers } of [login, declined, forged, malformed, bare, failed, good]) {
       expect(headers.get('cache-control')).toBe('no-store');
