@@ -151,11 +151,7 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
       await expect.poll(() => world.grantKeys()).not.toContain(before);
       if (callback.status !== 302) break;
     }
-    expect(rounds).toEqual([
-      '/projects',
-      '/projects',
-      expect.stringMatching(/^ERR_LOGIN_LOOP: /),
-    ]);
+    expect(rounds).toEqual(['/projects', '/projects', expect.stringMatching(/^ERR_LOGIN_LOOP: /)]);
   });
 });
 
