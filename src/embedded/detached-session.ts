@@ -9,6 +9,8 @@ export interface DetachedSession {
   readonly hasEnded: boolean;
   /** `cookie.originalMaxAge` as the application has set it, in milliseconds; `undefined` if it has not. */
   readonly maxAge: unknown;
+  /** Called when the application has called a method that may log the user out. */
+  onChange: () => void;
 }
 
 /**
@@ -28,11 +30,13 @@ export function detachSession(req: IncomingMessage): DetachedSession {
       cookie,
       regenerate: (done?: Done) => {
         attach();
+        detached.onChange();
         done?.();
       },
       save: (done?: Done) => {
         saved = JSON.stringify(session);
         wasLoggedIn ||= passportRecordOf(req) !== undefined;
+        detached.onChange();
         done?.();
       },
       reload: (done?: Done) => {
@@ -42,6 +46,7 @@ export function detachSession(req: IncomingMessage): DetachedSession {
       },
       destroy: (done?: Done) => {
         Reflect.set(req, 'session', undefined);
+        detached.onChange();
         done?.();
       },
       touch: () => session,
@@ -54,11 +59,8 @@ export function detachSession(req: IncomingMessage): DetachedSession {
     Object.defineProperty(req, 'session', { value: session, configurable: true, enumerable: true, writable: true });
   };
 
-  attach();
-  // Without an id express-session saves, touches and destroys nothing, and sets no cookie.
-  if ('sessionID' in req) req.sessionID = undefined;
-  setUser(req, undefined);
-  return {
+  const detached: DetachedSession = {
+    onChange: () => {},
     get hasEnded() {
       const isLoggedIn = passportRecordOf(req) !== undefined;
       // Passport's `logOut` sets the user to null.
@@ -72,6 +74,11 @@ export function detachSession(req: IncomingMessage): DetachedSession {
       return isSet ? Reflect.get(cookie, 'originalMaxAge') : undefined;
     },
   };
+  attach();
+  // Without an id express-session saves, touches and destroys nothing, and sets no cookie.
+  if ('sessionID' in req) req.sessionID = undefined;
+  setUser(req, undefined);
+  return detached;
 }
 
 function refuseId(): never {

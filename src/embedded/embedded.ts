@@ -185,7 +185,7 @@ class Frame implements FrameGate {
     req: IncomingMessage,
     { statusCode }: ServerResponse,
     session: DetachedSession,
-  ): Promise<FramePage> | undefined {
+  ): Promise<FramePage | undefined> | undefined {
     const { words } = this.#settings;
     const { grants } = this.#runtime;
     const logins = this.#logins;
@@ -195,28 +195,48 @@ class Frame implements FrameGate {
     if (popup?.outcome === 'declined')
       return Promise.resolve(declinedPage(words, { refused: logins.sealRefused(popup) }));
     if (popup?.outcome !== 'stored') return undefined;
-    const isInSession = passportRecordOf(req) !== undefined || (grants.idIsInSession && grants.idOf(req) !== undefined);
-    const isLoggedIn = this.#identifies ? !session.hasEnded : isInSession;
-    if (isLoggedIn && statusCode < 400) return this.#handOver(req, popup, session);
+    const isInSession = () =>
+      passportRecordOf(req) !== undefined || (grants.idIsInSession && grants.idOf(req) !== undefined);
+    const isLoggedIn = () => (this.#identifies ? !session.hasEnded : isInSession());
+    if (isLoggedIn() && statusCode < 400) return this.#handOver(req, popup, session, isLoggedIn);
     logins.discard(req, popup, this.#identifies);
     return undefined;
   }
 
-  /** Returns the page that brings a popup's session to its frame. @throws TokenStoreError if the session cannot be stored */
-  async #handOver(req: IncomingMessage, popup: FramePopup, { maxAge }: DetachedSession): Promise<FramePage> {
+  /**
+   * Returns the page that brings a popup's session to its frame; `undefined` if the application has refused the login until it
+   * was stored. A later refusal makes the code worthless.
+   *
+   * @throws TokenStoreError if the session cannot be stored
+   */
+  async #handOver(
+    req: IncomingMessage,
+    popup: FramePopup,
+    session: DetachedSession,
+    isLoggedIn: () => boolean,
+  ): Promise<FramePage | undefined> {
     const { words } = this.#settings;
     const logins = this.#logins;
     const refused = logins.sealRefused(popup);
-    if (this.#identifies) return endPage(words, { refused });
+    const discard = () => logins.discard(req, popup, this.#identifies);
+    const { maxAge } = session;
     const { cookie: _settings, ...content } = sessionOf(req) ?? {};
     try {
-      const code = await logins.issue(req, popup.target, { content, ...(maxAge !== undefined && { maxAge }) });
-      if (code !== undefined) return endPage(words, { code, refused });
+      const handOver = { content, ...(maxAge !== undefined && { maxAge }) };
+      // Also awaited without one: the route may go on after its answer.
+      const issued = await (this.#identifies ? undefined : logins.issue(req, popup.target, handOver));
+      const withdraw = issued?.withdraw ?? discard;
+      if (isLoggedIn() && (issued || this.#identifies)) {
+        session.onChange = () => isLoggedIn() || withdraw();
+        return endPage(words, { code: issued?.code, refused });
+      }
+      withdraw();
     } catch (error) {
-      logins.discard(req, popup, false);
+      discard();
       throw error;
     }
-    logins.discard(req, popup, false);
+    discard();
+    if (!isLoggedIn()) return undefined;
     const limit = '<small>For developers: at most 1 MB of req.session reaches the frame.</small>';
     return messagePage(500, words, words.tooLarge, limit);
   }

@@ -138,13 +138,17 @@ export class FrameLogins implements Popups {
   }
 
   /**
-   * Returns a code for a session. After a minute, deletes the session and discards its grant if no frame has taken them: nothing
-   * would refer to the grant. Without locks another process may have taken them, so the grant stays until its `ttl`.
+   * Returns a code for a session. `withdraw`, or a minute, deletes the session and discards its grant if no frame has taken them:
+   * nothing would refer to the grant. Without locks another process may have taken them, so the grant stays until its `ttl`.
    *
    * @returns `undefined` if the session is larger than 1 MB
    * @throws TokenStoreError if the session cannot be stored
    */
-  async issue(req: IncomingMessage, { challenge }: FrameTarget, session: HandOver): Promise<string | undefined> {
+  async issue(
+    req: IncomingMessage,
+    { challenge }: FrameTarget,
+    session: HandOver,
+  ): Promise<{ readonly code: string; readonly withdraw: () => void } | undefined> {
     const { settings, grants } = this.#runtime;
     const manager = grants.managerFor(req);
     const code = await this.#handOvers.put(manager.access, challenge, session);
@@ -154,8 +158,9 @@ export class FrameLogins implements Popups {
       const grantId = untaken?.content[settings.name];
       if (isRandomGrantId(grantId) && manager.access.hasLock) await manager.discard(grantId);
     };
-    setTimeout(() => void discardUntaken().catch(() => {}), CODE_LIFETIME_MS).unref();
-    return code;
+    const withdraw = () => void discardUntaken().catch(() => {});
+    setTimeout(withdraw, CODE_LIFETIME_MS).unref();
+    return { code, withdraw };
   }
 
   /** Discards the grant of a popup whose login the application has refused, unless the grant may be that of the user's tabs. */

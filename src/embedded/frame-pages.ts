@@ -104,7 +104,7 @@ export function buttonPage(
 /** What a popup brings its frame. */
 export interface PopupResult {
   /** Names the new session; left out where the frame's requests identify their user. */
-  readonly code?: string;
+  readonly code?: string | undefined;
   /** The scopes that the user has refused, sealed. */
   readonly refused?: string | undefined;
 }

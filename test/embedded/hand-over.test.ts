@@ -425,6 +425,12 @@ describe('a login that the callback route refuses', threats(99), () => {
     ['sets it to null', (req, res) => deny(Object.assign(req, { session: null }) && res)],
     ['logs out', (req, res) => req.logout(() => deny(res))],
     ['logs out, and keeps the session', (req, res) => req.logout({ keepSessionInfo: true }, () => deny(res))],
+    [
+      'destroys the session after a piece',
+      ({ session }, res) =>
+        res.writeHead(302, { Location: '/denied' }).write('denied') && session.destroy(() => res.end()),
+    ],
+    ['logs out as soon as it has answered', (req, res) => deny(res) && req.logout(() => {})],
     ['answers with 403', (_req, res) => sendJson(Object.assign(res, { statusCode: 403 }), { text: 'denied' }), 403],
     ['answers with 500', (_req, res) => res.writeHead(500, 'Oh', { 'Content-Type': 'text/plain' }).end('denied'), 500],
   ])(
@@ -450,6 +456,19 @@ describe('a login that the callback route refuses', threats(99), () => {
       await expect.poll(async () => (await popup.load()).status).toBe(401);
     },
   );
+
+  test.for<[how: string, refuse: (req: Parameters<Answer>[0]) => unknown]>([
+    ['destroys the session', ({ session }) => session.destroy(() => {})],
+    ['regenerates the session', ({ session }) => session.regenerate(() => {})],
+    ['logs out', (req) => req.logout(() => {})],
+  ])('after its answer was sent makes the code worthless: %s', async ([, refuse], { open }) => {
+    const strategy = { tokenStore: memoryTokenStore() };
+    const { browser, world } = await open({ strategy, callback: answering((req, res) => res.end(() => refuse(req))) });
+    const { verifier, ...button } = dataOf(await browser.load());
+    const { code } = dataOf(await browser.logIn(button));
+    expect((await browser.take({ code, verifier })).status).toBe(403);
+    await expect.poll(() => grantsOf(world)).toBe(0);
+  });
 
   test('has a session that behaves, or says what it cannot do', async ({ open }) => {
     const seen: unknown[] = [];
@@ -518,9 +537,7 @@ describe('a popup', threats(93), () => {
       'several pieces',
       (_req, res) => {
         res.flushHeaders();
-        res.write('a');
-        res.write('b');
-        res.end('c');
+        res.write('a', () => res.end('b'));
       },
     ],
     ['writeHead', (_req, res) => res.writeHead(302, { Location: '/' }).end()],
