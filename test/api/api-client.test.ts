@@ -9,7 +9,6 @@ import type { ApiError } from '../../src/api/api-error.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
-import { orSample } from '../support/sample.js';
 import { threats } from '../support/threats.js';
 import {
   client,
@@ -264,7 +263,6 @@ describe('a token that the API refuses', () => {
       const headers = { 'www-authenticate': challenge };
       (isFirst ? faulty.json({}, status, headers) : faulty.json({ ok: true }))(socket, received);
     };
-  const refuseFirst = refuseFirstWith(401);
 
   test.for<[number, string?]>([
     [401],
@@ -298,23 +296,6 @@ describe('a token that the API refuses', () => {
     await expect(client.get('/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
     await expect(client.stream('GET', '/projects')).rejects.toBeInstanceOf(NotAuthorizedError);
     await expect.poll(() => http.pending).toBe(0);
-  });
-
-  test('many parallel refusals make one refresh, one more try each, and no failure', threats(51), async () => {
-    const count = orSample(500, 100);
-    server.always(refuseFirst);
-    const answers = await Promise.all(Array.from({ length: count }, () => client.get<{ ok: boolean }>('/projects')));
-    expect(answers.every(({ ok }) => ok)).toBe(true);
-    expect(source.refreshes).toBe(1);
-    expect(server.requests).toHaveLength(2 * count);
-  });
-
-  test('403 and 429 make no refresh', threats(51), async () => {
-    server.next(faulty.json({}, 403));
-    server.always(faulty.json({}, 429));
-    await expect(client.get('/projects')).rejects.toMatchObject({ status: 403 });
-    await expect(client.get('/projects')).rejects.toMatchObject({ status: 429 });
-    expect(source.refreshes).toBe(0);
   });
 });
 

@@ -168,18 +168,6 @@ describe.skipIf(!hasChromium())('the example in a browser', () => {
     await page.getByText('Refreshed once since').waitFor();
   });
 
-  it('goes through an outage while it is watched, and finishes the first minute without a new login', async () => {
-    await logIn('Ada Ferrant');
-    const service = page.getByRole('button', { name: 'Service down for 30 s' });
-    await service.click();
-    await page.getByText('No usable token').waitFor();
-    await page.getByRole('img', { name: /1 outages?/ }).waitFor();
-    await page.getByRole('button', { name: 'Fix everything' }).click();
-    await page.getByText('left of 45 s').waitFor();
-    await page.getByText('Break the service ✓').waitFor();
-    await page.getByRole('heading', { name: 'Hello, Ada Ferrant' }).waitFor();
-  });
-
   it('lets the button that tries again wait for as long as the service asks for', async () => {
     await logIn('Ada Ferrant');
     await live(page);
