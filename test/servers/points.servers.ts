@@ -16,12 +16,12 @@ const POINTS: readonly (readonly [title: string, check: (setting: Setting, serve
     ['an API call has the token of its user', callApi],
     ['an expired token is refreshed once', refresh],
     ['200 requests with an expired token send one token request, in one process and in two', refreshAtOnce],
-    ['a declined login lets nobody in', decline],
+    ['a declined login logs no user in', decline],
     ['an authorization that is revoked at the server ends the grant', revoke],
     ['a refresh whose answer is lost ends the login only where the server accepts no token twice', loseAnswer],
     ['a logout ends the login, and the next login works', logOut],
-    ['a wrong client secret logs nobody out', useWrongSecret],
-    ['an outage of the server logs nobody out', stopServer],
+    ['a wrong client secret logs no user out', useWrongSecret],
+    ['an outage of the server logs no user out', stopServer],
   ];
 
 const lines: string[] = [];

@@ -795,7 +795,7 @@ test.for<[mistake: string, check: string, finding: string]>([
     'Expected the lock to be free 5000 ms after the end of a lease of 2000 ms',
   ],
   ['lets whoever comes release its lock', 'a holder that outlives', 'a third one got the lock while the second had it'],
-  ['tells of deletions alone', 'watch reports a grant', 'Expected within 20000 ms: watch tells of a grant'],
+  ['tells of deletions alone', 'watch reports a grant', 'Expected within 20000 ms: watch reports a grant'],
   ['tells of no grant that replaces another', 'watch reports a grant', 'a grant that another store changes by set'],
   ['tells of no addition', 'watch reports a grant', 'a grant that another store changes by add'],
   ['tells of no deletion', 'watch reports a grant', 'a grant that another store changes by delete'],
