@@ -220,12 +220,18 @@ describe('events of a call', () => {
     source.current = undefined;
     await client.get('/b').catch(() => {});
     channel('passport-oauth-app:api').unsubscribe(listener);
-    const common = { strategy: 'oauth-app', grantId: 'grant-1', method: 'GET', durationMs: expect.any(Number) };
+    const common = {
+      strategy: 'oauth-app',
+      grantId: 'grant-1',
+      method: 'GET',
+      durationMs: expect.any(Number),
+      origin: server.origin,
+    };
     expect(events).toEqual([
       { ...common, path: '/a', attempts: 1, reason: 'ERR_SERVICE_UNAVAILABLE' },
       { ...common, path: '/a', attempts: 2, status: 401, reason: 'ERR_API' },
       { ...common, path: '/a', attempts: 3, status: 200 },
-      { ...common, path: '/b', attempts: 0, reason: 'ERR_NOT_AUTHORIZED' },
+      { ...common, origin: undefined, path: '/b', attempts: 0, reason: 'ERR_NOT_AUTHORIZED' },
     ]);
   });
 });

@@ -265,7 +265,7 @@ describe.each(stores)('a service that revokes on reuse, and grants in %s', threa
     const late = await start();
     await late.world.strategy.close();
     clock.advance(2 * HOURS);
-    expect(await late.token()).toBe(500);
+    expect(() => late.token()).toThrow(expect.objectContaining({ code: 'ERR_CLOSED' }));
     expect(tokenRequests()).toBe(0);
   });
 

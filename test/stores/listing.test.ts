@@ -168,7 +168,7 @@ describe('100,000 grants are listed', () => {
       return database.prepare(sql);
     };
     await listed(sqliteTokenStore({ prepare, exec: (sql) => database.exec(sql) }));
-    const [plan] = database.prepare(`EXPLAIN QUERY PLAN ${statements.at(-1)?.replace('?', "''")}`).all();
+    const [plan] = database.prepare(`EXPLAIN QUERY PLAN ${statements.at(-1)?.replaceAll('?', "''")}`).all();
     expect(JSON.stringify(plan)).toMatch(/SEARCH .* USING INDEX sqlite_autoindex_\w+ \(id>/);
   });
 });
