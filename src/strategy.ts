@@ -98,7 +98,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
   /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: RouteOptions = {}): void {
     const runtime = runtimeOf(this);
-    // Once more at the first request: a method may have been set on the strategy meanwhile.
+    // Checked again at the first request: a method may have been set on the strategy since.
     if (!runtime.isInUse) refuseHooks(this);
     runtime.isInUse = true;
     // Requests share an instance that is given to passport.authenticate: its actions are this request's until the next await.
@@ -154,7 +154,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
    * stores the grant as {@link importGrant} does. The token request has no `redirect_uri`. Resolves to what it stored, or
    * to `undefined` if it stored nothing.
    *
-   * Anybody can send such an event, with a code of their own and somebody else's organization. So derive the id from the
+   * Anybody can forge such an event, with their own code and another user's organization. So derive the id from the
    * grant, which the service vouches for, and not from the event.
    *
    * @param grantId A function that returns the id for the new grant, whose own `grantId` is still empty; `undefined` if
@@ -196,7 +196,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
 
   /**
    * Resolves to what is known of a grant, such as for an account page, or to `undefined` if there is none. Reads the token
-   * store, and refreshes nothing. A grant that the service has ended is known for a while: `ended` is true.
+   * store, and refreshes nothing. A grant that the service refused stays known for a while: `ended` is true.
    *
    * @throws ConfigurationError for an invalid id, or if no token store is known: see {@link client}
    * @throws TokenStoreError if the token store fails
@@ -207,7 +207,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
 
   /**
    * Yields what is known of each grant of this strategy, in no order, ended ones included. It reads page by page: the memory
-   * that it takes does not depend on the number of grants. Grants that come or go meanwhile may be yielded or not.
+   * that it takes does not depend on the number of grants. Grants that are created or deleted during the iteration may be yielded or not.
    *
    * @param options `signal` ends the iteration, which then rejects with its reason.
    * @throws ConfigurationError with the code `ERR_NO_LIST`, from the iteration, if the token store has no method `list`; or
@@ -225,13 +225,13 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /**
-   * Refreshes grants that nobody has used for long, so that the service does not end them. Several processes may call it at
+   * Refreshes grants that have not been used for long, so that the service does not end them. Several processes may call it at
    * once: none refreshes a grant that another has just refreshed. A grant whose refresh fails is kept.
    *
    * @throws ConfigurationError for a wrong option; with the code `ERR_NO_LIST` if the token store has no method `list`; or if
    *   no token store is known: see {@link client}
    * @throws TokenStoreError if the token store cannot list its grants
-   * @throws ServiceUnavailableError if the strategy is closed meanwhile; the reason of `signal`, as it is
+   * @throws ServiceUnavailableError if the strategy is closed during the run; the reason of `signal`, as it is
    */
   async keepAlive(options: KeepAliveOptions): Promise<KeepAliveResult> {
     return await named(this.name, async () => {

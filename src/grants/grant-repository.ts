@@ -58,9 +58,9 @@ const MAX_TRIES = 4;
 /** The reads of one grant that run. */
 interface RunningReads {
   count: number;
-  /** The one that began last, unless it has ended or a write has. Its start is on the monotonic clock. */
+  /** The one that began last, unless it or a write has finished since. Its start is on the monotonic clock. */
   newest: { readonly number: number; readonly since: number; readonly result: Promise<Grant | undefined> } | undefined;
-  /** Number of the newest read that has ended, or had begun when a write ended: results of this read and of earlier ones are stale. */
+  /** Number of the newest read that has finished, or had begun when a write finished: its result and earlier ones are stale. */
   ended: number;
 }
 
@@ -123,7 +123,7 @@ export class GrantRepository {
       if (newest && newest.since >= askedAt) return await newest.result;
       return await this.readAnew(id, last ? READ_AGAIN_MS : READ_MS);
     } catch (error) {
-      // Looked up again: a logout may have removed it meanwhile.
+      // Looked up again: a logout may have removed it during the read.
       const stillLast = last && this.#cache.get(id)?.grant;
       if (stillLast) return stillLast;
       throw error;
@@ -259,7 +259,7 @@ export class GrantRepository {
    *
    * @param whenRemoved Called before any other write of the grant starts, with what was deleted: the grant as the store had it
    *   last, or `undefined` if there was none, or none that can be read. A slow store may be done after this has rejected.
-   * @param whenFound Called with the grant when the store is told to delete it, and with the store's answer: a deletion that
+   * @param whenFound Called with the grant when the store is asked to delete it, and with the store's answer: a deletion that
    *   fails may have taken effect, and one that is given up may do so later.
    */
   async remove(
@@ -273,7 +273,7 @@ export class GrantRepository {
     const removal = this.access.write(id, REMOVAL, async (store, signal) => {
       const storeId = this.storeId(id);
       // Most likely the store has what was seen last. At once, so that no later read finds it; a store that does not compare
-      // versions would delete tokens that nobody has read.
+      // versions would delete tokens that were never read.
       if (last && store.update) {
         const deletion = store.delete(storeId, last.version);
         whenFound(last, deletion);
@@ -374,10 +374,10 @@ export class GrantRepository {
   }
 
   /**
-   * Follows a change that the store tells of. What a message says of the own writes is known already.
+   * Applies a change that the store reports. Messages about this process's own writes are already known.
    *
    * @param storeId The empty text if anything may have changed.
-   * @param version The version that is stored now; `undefined` if the grant was deleted or has ended.
+   * @param version The version that is stored now; `undefined` if the grant was deleted or expired.
    */
   #changed(storeId: string, version: number | undefined): void {
     const id = storeId === '' ? undefined : this.#grantId(storeId);

@@ -19,7 +19,7 @@ export interface LoginOptions {
   readonly authorizationParams?: unknown;
   /** Data that travels with the login. */
   readonly state?: unknown;
-  /** Set by `passport.authorize`, which connects an account and logs nobody in. */
+  /** Set by `passport.authorize`, which connects an account without a login. */
   readonly assignProperty?: unknown;
 }
 

@@ -14,7 +14,7 @@ import type { Popup } from './popups.js';
 /** What a callback's route asks for: options of `passport.authenticate` or `passport.authorize`. */
 export interface CallbackRoute {
   readonly callbackURL: string | undefined;
-  /** True for `passport.authorize`, which connects an account and logs nobody in. */
+  /** True for `passport.authorize`, which connects an account without a login. */
   readonly isConnection: boolean;
   /** True if Passport logs the user in with a session. */
   readonly establishesSession: boolean;
@@ -130,7 +130,7 @@ export function checkCallback(
 }
 
 /**
- * Returns the refusal of a connection that nobody is logged in for, where the option `grantId` keys grants by the user: the
+ * Returns the refusal of a connection without a logged-in user, where the option `grantId` keys grants by the user: the
  * connected account's id may be the id of another user here.
  *
  * @throws ConfigurationError if that option makes no valid id of the user who is logged in
@@ -206,7 +206,7 @@ export function readCallbackQuery(url: string): CallbackQuery {
     const isOurs = Object.hasOwn(MAX_LENGTH, stem);
     // Bracketed forms of our parameters, and whatever reaches for a prototype.
     if (value === '__proto__' || name.includes('__proto__') || (isOurs && stem !== name)) return MALFORMED;
-    // The first of several is another server's, or nobody's.
+    // Of several, none can be trusted to be this server's.
     if (name === 'iss') issuer = issuer === undefined ? value : '';
     if (name === 'error_description') description ??= value.slice(0, MAX_DESCRIPTION_LENGTH);
     if (!isOurs) continue;

@@ -104,7 +104,7 @@ async function succeed(
   }
 }
 
-/** Ends a callback that logs nobody in, and is no error. */
+/** Ends a callback that neither logs in nor is an error. */
 async function fail(
   context: CallbackContext,
   actions: PassportActions,

@@ -13,9 +13,9 @@ export interface EstablishSessionContext {
 }
 
 /**
- * Stores the grant of a login, and makes the session refer to it when somebody calls `req.logIn`.
+ * Stores the grant of a login, and makes the session refer to it when `req.logIn` is called.
  *
- * @throws ConfigurationError if somebody else has sent the response; the grant is removed unless its id is the application's own
+ * @throws ConfigurationError if the response was already sent; the grant is removed unless its id is the application's own
  * @throws TokenStoreError if the grant cannot be saved
  */
 export async function establishSession(

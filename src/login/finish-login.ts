@@ -105,7 +105,7 @@ async function finishFirst(
   let outcome: CallbackOutcome | undefined;
   let isDropped = false;
   try {
-    // The token store may have been slow: no code is spent on a response that was sent meanwhile.
+    // The token store may have been slow: no code is spent if the response has been sent by now.
     const sent = sentResponseError(res);
     if (sent) throw sent;
     res.appendHeader('Set-Cookie', login.endCookie);
@@ -122,14 +122,14 @@ async function finishFirst(
   }
 }
 
-/** Returns true if the browser has dropped its request, which nobody has answered yet. */
+/** Returns true if the browser has dropped its request before an answer. */
 function hasLeft({ visit, res }: CallbackRequest): boolean {
   return !res.writableEnded && (res.destroyed || res.closed || visit.req.socket.destroyed);
 }
 
 /**
- * Tells the page that a login leads back to which of the scopes that were asked for were not granted, so that it does not ask
- * again at once, and where the user wants to go. A popup tells its frame, and not the user's tabs.
+ * Records, for the page that started the login, the scopes that were not granted, so that it does not ask again at once, and
+ * where the user wants to go. A popup records them for its frame, and not for the user's tabs.
  */
 function saveOutcomeForPage(
   { pageScopes, returnCookie }: FinishLoginContext,
@@ -190,7 +190,7 @@ function declined(
   { error, description }: Extract<CheckedCallback['answer'], { kind: 'error' }>,
   { isSilent }: PendingLogin,
 ): CallbackOutcome {
-  // Some services say `consent_required` of a user who declined. After `prompt=none` it says that nobody was asked
+  // Some services say `consent_required` of a user who declined. After `prompt=none` it says that the user was not asked
   // (OpenID Connect Core, 3.1.2.6).
   const isDecline = declines
     ? callDeclines(declines, { error, description })

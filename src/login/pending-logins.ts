@@ -11,7 +11,7 @@ import type { Cookies, Visit } from '../session/visit.js';
 export interface FrameTarget {
   /** S256 of the frame's verifier (RFC 7636, 4.2). */
   readonly challenge: string;
-  /** Id of the grant of the frame's user, where the frame's requests tell who that is. */
+  /** Id of the grant of the frame's user, where the frame's requests identify the user. */
   readonly grantId: string | undefined;
   /** Scopes that the page of the frame needs, with those that are granted; `undefined` for those of every login. */
   readonly scope?: string | undefined;
@@ -73,7 +73,7 @@ export interface BegunLogin {
   readonly cookies: readonly string[];
 }
 
-/** Whom pending logins belong to. */
+/** The strategy and service that pending logins belong to. */
 export interface PendingLoginsOptions {
   readonly strategyName: string;
   /** Differs for each `authUrl` and `clientID`. */
@@ -107,10 +107,10 @@ const MAX_FREE_COOKIE = 1_000;
 const BARE_COOKIE = 220;
 
 /**
- * Logins that have begun and not ended yet. Each is in a sealed cookie of its own; the server stores none.
+ * Logins that have begun and not ended yet. Each is in a separate sealed cookie; the server stores none.
  *
  * The cookie's name is a hash of the state, and its seal opens for that state, strategy and service alone. So tabs do
- * not disturb each other, a callback in another browser finds nothing, and logins that nobody finishes cost no memory.
+ * not disturb each other, a callback in another browser finds nothing, and unfinished logins cost no memory.
  *
  * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
  */
@@ -133,7 +133,7 @@ export class PendingLogins {
    * end if there is no room for one more.
    *
    * The whole `Cookie` header counts, cookies of other software too, since Node and proxies would refuse every request of the
-   * browser. The response counts as well: a sibling host can plant hundreds of cookies, whose ends it has no room for.
+   * browser. The response counts too: a sibling host can plant hundreds of cookies, whose ends it has no room for.
    */
   begin(visit: Visit, login: NewLogin, pkce: boolean, budget: HeaderBudget): BegunLogin {
     const state = randomBytes(32).toString('base64url');

@@ -50,7 +50,7 @@ export class RunningCallback<T> {
   /**
    * Waits for the end. Resolves to the outcome if the browser has gone away, once; else to `undefined`.
    *
-   * @param isWaiting Returns false if the request that takes over has ended as well: the outcome is left to the next one.
+   * @param isWaiting Returns false if the request that takes over has gone too: the outcome is left to the next one.
    */
   async takeOver(isWaiting: () => boolean): Promise<T | undefined> {
     if (!this.#hasEnded) {
@@ -89,7 +89,7 @@ export class UsedLogins<T> {
   /**
    * Uses a login up.
    *
-   * @param access The token store of the login's grant. If it has locks, it tells the other processes of a used login.
+   * @param access The token store of the login's grant. If it has locks, other processes learn of a used login through it.
    * @returns the callback that has used it: if it is the first one, it must be ended by {@link end}, else it can be taken over
    * @throws TokenStoreError if the token store fails: the login can be used again
    */
@@ -124,7 +124,7 @@ export class UsedLogins<T> {
     if (abandoned === undefined && this.#used.has(key)) this.#used.set(key, this.#endedLike(callback));
   }
 
-  /** Returns an ended callback that expires no sooner. Most of the memory of a used login would be an object of its own. */
+  /** Returns an ended callback that expires no sooner. A separate object would be most of the memory of a used login. */
   #endedLike({ expiresAt, markedIn }: RunningCallback<T>): RunningCallback<T> {
     const last = this.#lastEnd;
     const laterMs = last && last.markedIn === markedIn ? last.expiresAt - expiresAt : -1;

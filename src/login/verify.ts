@@ -71,7 +71,7 @@ export interface Verdict {
  * the profile. The arity is read at each call: NestJS sets it late.
  *
  * Rejects with a ConfigurationError if a `verify` without the parameter `done` has returned something and called nothing: most
- * likely its user, whom nobody would hear of.
+ * likely its user, who would be lost.
  */
 export function callVerify(
   verify: AnyVerify,

@@ -30,7 +30,7 @@ export function isCallback({ query, cookieHeader }: Visit): boolean {
   );
 }
 
-/** Requests whose address may hold a signed token that names a user: its query is for nobody else. */
+/** Requests whose address may hold a signed token that names a user: its query must not be passed on. */
 export const holdsToken: WeakSet<IncomingMessage> = new WeakSet();
 
 /** Matches a path that may hold a signed token: 240 bits of base64url in a row, as signatures have. A UUID is shorter. */
@@ -65,7 +65,7 @@ export function redirectToLogin(visit: Visit, res: ServerResponse, login: string
   const { grantId, authorized, isRefused } = client instanceof ApiClient ? sourceOf(client) : NO_SOURCE;
   if (isRefused) help?.returns.recordUseless(visit, res);
   else if (grantId !== undefined && !authorized) help?.returns.recordReturn(visit, res, 'lost');
-  // For a login page of the application that links to the login route. Nobody has asked for a prefetched page yet. A long
+  // For a login page of the application that links to the login route. The user has not asked for a prefetched page yet. A long
   // page stands in one place only.
   if (!isPrefetch(visit.headers)) help?.returnCookie.remember(visit, res, page, location.length);
   res.setHeader('Cache-Control', 'no-store');

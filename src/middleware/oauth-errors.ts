@@ -60,7 +60,7 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     login: loginRoute,
     log: withDefault(logToConsole, (option, value) => (value === false ? false : fn<Log>(option, value))),
   });
-  // Express tells error handlers by their four parameters.
+  // Express recognizes error handlers by their four parameters.
   return function answerError(error, req, res, next) {
     if (!(error instanceof OAuthAppError) || res.headersSent) return next(error);
     // Whoever lacks a scope (403) is logged in: another login would lead here again.

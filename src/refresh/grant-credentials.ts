@@ -14,7 +14,7 @@ type Prepared = { readonly at: number } & (
 
 /** Options of {@link GrantCredentials}. */
 export interface GrantCredentialsOptions {
-  /** Tells, at each use, whether the application has refused the user meanwhile. */
+  /** Returns, at each use, whether the application has refused the user by now. */
   readonly isRefused?: (() => boolean) | undefined;
   /** True outside of requests: the grant may be the application's. */
   readonly mayIssue?: boolean;

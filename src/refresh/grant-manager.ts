@@ -241,7 +241,7 @@ export class GrantManager {
   async #add(grantId: string, grant: Grant): Promise<boolean> {
     const repository = this.#repository;
     const save = () => repository.add(grantId, grant, () => this.#forget(grantId, grant));
-    // A store that cannot tell by itself whether it has a grant is asked under its lock: of several imports one wins.
+    // A store without `add` is asked under its lock whether it has a grant: of several imports one wins.
     if (this.#options.store.add) return await save();
     const lock = await this.access.acquire(repository.storeId(grantId));
     try {
@@ -252,8 +252,8 @@ export class GrantManager {
   }
 
   /**
-   * Deletes the grant of a user who logs out, and then revokes its tokens at the service, which nobody waits for. A refresh
-   * that runs does not bring it back: its new tokens are revoked as well.
+   * Deletes the grant of a user who logs out, and then revokes its tokens at the service, in the background. A running
+   * refresh does not bring it back: its new tokens are revoked too.
    *
    * @param isOfUser True if a grant of the application stays.
    * @throws TokenStoreError if it is not known to be deleted
@@ -268,7 +268,7 @@ export class GrantManager {
     this.#forget(grantId);
     const whenRemoved = (stored: Grant | undefined) => {
       isRemoved = true;
-      // A refresh that began while the store was slow may have left a newer pair meanwhile, which is forgotten here.
+      // A refresh that began while the store was slow may have left a newer pair since, which is forgotten here.
       unsaved = this.#unsaved.byId.get(grantId)?.grant ?? unsaved;
       this.#forget(grantId);
       const grant = newest(stored);
@@ -335,7 +335,7 @@ export class GrantManager {
     return this.#refresher;
   }
 
-  /** Stops listening to other processes, for a strategy that another one replaces. Resolves when its refreshes and saves have ended. */
+  /** Stops listening to other processes, for a strategy that another one replaces. Resolves when its refreshes and saves are done. */
   async retire(): Promise<void> {
     this.#repository.stopWatching();
     await this.#refresher.settled();
@@ -347,7 +347,7 @@ export class GrantManager {
     return this.#closing !== undefined;
   }
 
-  /** Resolves when all running refreshes and saves have ended, or exceeded their time limit. Later calls join the first. */
+  /** Resolves when all running refreshes and saves are done, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
     this.#repository.stopWatching();
     this.#closing ??= this.#refresher
@@ -362,7 +362,7 @@ export class GrantManager {
    *
    * @param settled A deletion that has failed, and may take effect yet. A grant that is still there is looked for again when the
    *   store has answered, and some seconds later.
-   * @param isRevoked Asked last: the deletion may have ended, and its tokens be revoked, meanwhile.
+   * @param isRevoked Asked last: the deletion may be done, and its tokens revoked, by then.
    */
   #revokeUnlessStored(
     grantId: string,

@@ -67,11 +67,11 @@ export interface LockedRefreshesOptions {
   readonly onLost: (id: string, reason: LossReason) => void;
   /** Called with new tokens that the store did not take, since a login or a logout came during the refresh. */
   readonly onDiscarded: (id: string, grant: Grant) => void;
-  /** Aborts when the strategy is closed: no refresh token is sent any more. */
+  /** Aborts when the strategy is closed: from then on no refresh token is sent. */
   readonly signal: AbortSignal;
 }
 
-/** Message of the NotAuthorizedError for a grant that does not exist (any more). */
+/** Message of the NotAuthorizedError for a grant that does not exist, or was removed. */
 export const NO_GRANT = 'There is no grant (any more): the user has to log in again.';
 
 type LossReason = 'refused' | 'expired' | 'other-subject';
@@ -90,7 +90,7 @@ const MAX_PAIRS = 3;
 /** A failure that took at least this long, in milliseconds, is recorded with the grant, so that other processes do not repeat it. */
 const SLOW_FAILURE_MS = 1_000;
 
-/** How long the store may take to tell whether the lock is still held, in milliseconds: as long as for a read. */
+/** How long the store may take to check whether the lock is still held, in milliseconds: as long as for a read. */
 const CHECK_MS = 5_000;
 
 /** A refresh under one lock, as far as it has come. */
@@ -104,7 +104,7 @@ interface LockedRun {
 /**
  * The part of a refresh that runs under a lock: read again, refresh, save.
  *
- * Has no state of a refresh: an error that somebody keeps holds the objects whose methods are in its stack.
+ * Has no state of a refresh: an error that is kept holds the objects whose methods are in its stack.
  */
 export class LockedRefreshes {
   readonly #options: LockedRefreshesOptions;
@@ -265,7 +265,7 @@ export class LockedRefreshes {
     const { repository, unsaved, onDiscarded } = this.#options;
     const storedVersion = unsaved.storedVersion(id, before);
     try {
-      // A deleted grant of the application leaves nothing by which the store could tell that it was there.
+      // A deleted grant of the application leaves no trace in the store.
       const isDeleted = isEmptyGrant(before) && overtaken.aborted;
       if (!isDeleted && (await repository.replace(id, next, storedVersion))) {
         unsaved.drop(id);
@@ -283,7 +283,7 @@ export class LockedRefreshes {
     return { outcome: 'discarded', grant: await repository.readAnew(id) };
   }
 
-  /** Ends a grant that is of no use any more. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */
+  /** Ends a grant that is no longer of use. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */
   async #giveUp(run: LockedRun, grant: Grant, reason: LossReason): Promise<Grant> {
     const { repository, unsaved, endpoint, onLost } = this.#options;
     const { id, overtaken } = run.refresh;

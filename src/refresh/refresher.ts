@@ -157,7 +157,7 @@ export class Refresher {
     return settled.outcome === 'failed' && settled.sent && !refresh.overtaken.aborted ? 'ended' : undefined;
   }
 
-  /** Returns a signal that aborts with the given one, and when no refresh token is sent any more. */
+  /** Returns a signal that aborts with the given one, and once refresh tokens are no longer sent. */
   untilClosed(signal: AbortSignal | undefined): AbortSignal {
     return AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
   }
@@ -178,7 +178,7 @@ export class Refresher {
   }
 
   /**
-   * Resolves when all refreshes have ended and all grants are saved, as far as possible. From now on no refresh token is
+   * Resolves when all refreshes are done and all grants are saved, as far as possible. From now on no refresh token is
    * sent, because the answer might be lost: refreshes that wait for the lock end with an error.
    */
   async close(): Promise<void> {
@@ -188,7 +188,7 @@ export class Refresher {
     await this.settled();
   }
 
-  /** Resolves when the refreshes that run have ended, and their grants are saved, as far as possible. */
+  /** Resolves when the running refreshes are done and their grants are saved, as far as possible. */
   async settled(): Promise<void> {
     await Promise.allSettled([...this.#inFlight.values()].map(({ result }) => result));
     await this.#options.unsaved.saveAll();
@@ -240,7 +240,7 @@ export class Refresher {
     this.#retries.delete(id);
   }
 
-  /** Returns the grant of another process, which may have refreshed it meanwhile, or the error of a pause. */
+  /** Returns the grant of another process, which may have refreshed it by now, or the error of a pause. */
   async #duringPause(id: string, seen: Grant): Promise<RefreshResult | undefined> {
     const { repository, isUsable, endpoint, clock, parametersOf } = this.#options;
     const endsUnasked =

@@ -37,7 +37,7 @@ export interface RevocationsOptions {
   readonly endpoint: RevocationEndpoint;
   /** Returns true while token requests wait for a slot: they go first. */
   readonly isBusy: () => boolean;
-  /** Called when a revocation has ended. */
+  /** Called when a revocation is done. */
   readonly onRevoked: (grantId: string, action: 'revoked' | 'revocation-failed') => void;
 }
 
@@ -53,7 +53,7 @@ export class Revocations {
   readonly #waiting = new Set<Revocation>();
   #running = 0;
   #busy: NodeJS.Timeout | undefined;
-  /** Called when the last one has ended, once the strategy is closed. */
+  /** Called when the last one is done, once the strategy is closed. */
   #onEmpty: (() => void) | undefined;
 
   constructor(options: RevocationsOptions) {

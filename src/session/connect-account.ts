@@ -137,7 +137,7 @@ async function inTurn(
 /**
  * Writes the reference into the session, as it is now, and saves it.
  *
- * A session of a user who is not logged in gets a new id: somebody else may have planted it in this browser.
+ * A session of a user who is not logged in gets a new id: an attacker may have planted it in this browser.
  *
  * @param store Stores the grant, if that was not done before.
  * @returns false if the session is gone, or belongs to another user now
@@ -157,7 +157,7 @@ async function connect(
     return false;
   }
   await store?.();
-  // A save takes its time: the user may have logged out meanwhile.
+  // A save takes its time: the user may have logged out by now.
   if (store && (await isGone())) {
     login.withdraw();
     return false;

@@ -8,11 +8,11 @@ import type { GrantManagers } from './grant-managers.js';
 import { isRefusedUser, passportRecordOf, type SessionLike, sessionOf } from './session.js';
 import { userIdOf, userOf } from './user.js';
 
-/** Value under {@link connectionKey} of an account that was connected while nobody was logged in. */
+/** Value under {@link connectionKey} of an account that was connected without a logged-in user. */
 export const ANONYMOUS = 'anonymous';
 
 /**
- * Returns the session's key that tells a connected account's grant from the grant that its user has logged in with. No strategy
+ * Returns the session's key for a connected account's grant, distinct from that of the grant of the user's login. No strategy
  * has such a name: the middle dot is not ASCII.
  */
 export function connectionKey(name: string): string {
@@ -114,7 +114,7 @@ export class RequestGrants {
   }
 
   /**
-   * Returns a short text that differs for each logged-in user, and is empty if nobody is logged in: the id of the user's
+   * Returns a short text that differs for each logged-in user, and is empty if no user is logged in: the id of the user's
    * grant if the application sets it, else that of the user.
    *
    * @param isRequired False if a user without an id may have the empty text.
@@ -122,7 +122,7 @@ export class RequestGrants {
    */
   userMarkOf(req: IncomingMessage, isRequired: boolean): string {
     const user = userOf(req);
-    // Without passport.session() nobody has read the user of the session.
+    // Without passport.session() the user of the session has not been read.
     const record = user ? undefined : passportRecordOf(req);
     if (!user && record === undefined) return '';
     const id = user ? (this.idIsInSession ? userIdOf(user) : this.idOf(req)) : JSON.stringify(record);
@@ -170,7 +170,7 @@ export class RequestGrants {
 
 /**
  * Returns true if an id has the text `undefined` or `null` in it for a user without an `id`, as `user_${user.id}` has: all users
- * without it would share the id. It may have that text from the user, such as a name, or tell users apart by another key.
+ * without it would share the id. It may have that text from the user, such as a name, or distinguish users by another key.
  */
 function isOfMissingValue(id: string, user: unknown): boolean {
   if (!TEXT_OF_MISSING.test(id)) return false;

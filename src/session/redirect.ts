@@ -5,7 +5,7 @@ export function locationOf(url: string): string {
   return url.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
 }
 
-/** Redirects with 302. Connect's responses have no `redirect` of their own. */
+/** Redirects with 302. Connect's responses have no `redirect`. */
 export function redirect(res: ServerResponse, url: string): void {
   res.statusCode = 302;
   res.setHeader('Location', locationOf(url));

@@ -29,7 +29,7 @@ import { Visit } from './visit.js';
 export interface ReturnWatch {
   /** Returns true if the browser has logged in a moment ago. Most have not. */
   isIn(cookieHeader: string | undefined): boolean;
-  /** @param found `none`: no session, or nobody is logged in; `lost`: a session whose grant was not found. */
+  /** @param found `none`: no session, or no logged-in user; `lost`: a session whose grant was not found. */
   recordReturn(visit: Visit, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void;
   /** Records that a request came with a grant that is of no use, and is sent to the login. */
   recordUseless(visit: Visit, res: ServerResponse): void;
@@ -163,7 +163,7 @@ export class RequestClients {
     this.#options.returns.recordReturn(new Visit(req), res, source.authorized ? 'grant' : 'lost');
   }
 
-  /** Has the application's own `req.logout()` delete the grant as well, and its `req.login()` one that was connected before. */
+  /** Makes the application's own `req.logout()` delete the grant too, and its `req.login()` one that was connected before. */
   #hookLogins(req: IncomingMessage & WithLogOut, session: SessionLike | undefined): void {
     const { grants } = this.#options;
     const { logOut } = req;
@@ -204,7 +204,7 @@ export class RequestClients {
 
   /**
    * Has a login of the application delete the grant that was connected before it. Passport gives the user a new session,
-   * which does not refer to it: somebody else may have planted the old one in this browser.
+   * which does not refer to it: an attacker may have planted the old one in this browser.
    */
   #wrapLogIn(req: IncomingMessage & WithLogOut): void {
     const { grants } = this.#options;

@@ -57,7 +57,7 @@ type State =
  * Makes the session of a login refer to its grant.
  *
  * Passport gives a login a new session: it regenerates the old one, adds the user, and saves it. The reference is written in
- * between, so it needs neither a save of its own nor `keepSessionInfo`. For that, three hooks stand in front of the methods
+ * between, so it needs neither another save nor `keepSessionInfo`. For that, three hooks stand in front of the methods
  * that Passport calls: `req.logIn`, then `regenerate` of the old session, then `save` of the new one.
  */
 export class SessionLogin {
@@ -80,7 +80,7 @@ export class SessionLogin {
    * Stores the grant.
    *
    * @param formerId Id of the grant that it replaces.
-   * @throws TokenStoreError; ConfigurationError if the response was sent meanwhile
+   * @throws TokenStoreError; ConfigurationError if the response has been sent by then
    */
   async store(tokens: TokenSet, formerId: string | undefined): Promise<Grant> {
     const { manager, res } = this.#request;
@@ -98,7 +98,7 @@ export class SessionLogin {
 
   /**
    * Hooks `req.logIn`, so that each call that writes a session makes it refer to the grant. Passport calls it, or the
-   * application after `session: false` or in a callback of its own.
+   * application after `session: false` or in a custom callback.
    *
    * @param returnTo The page to return to; `undefined` for what the session says.
    */
@@ -123,7 +123,7 @@ export class SessionLogin {
         if (writes && error) login.#undo(error);
         else if (writes) login.saved();
         // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
-        // Nobody reads it before a fixed successRedirect: the next login would lead there.
+        // A fixed successRedirect does not read it: the next login would lead there.
         const isRead = redirects.successReturnToOrRedirect || (writes && !redirects.successRedirect);
         if (!error && isRead && page !== undefined) (sessionOf(req) ?? noSession(req)).returnTo = safeReturnTo(page);
         done?.(error);
@@ -160,8 +160,8 @@ export class SessionLogin {
   }
 
   /**
-   * Writes the reference into a session, and whether the account is connected. Where the application finds the grant by an
-   * id of its own, the session learns alone that its user has logged in with this strategy.
+   * Writes the reference into a session, and whether the account is connected. Where the application finds the grant by its
+   * own id, the session only records that its user has logged in with this strategy.
    *
    * @param owner Who the session of a connection belongs to.
    * @param former The session before a login.
@@ -202,7 +202,7 @@ export class SessionLogin {
     this.discard();
   }
 
-  /** Reports a login whose session nobody has written. One that is being written reports by itself. */
+  /** Reports a login whose session was not written. One that is being written reports by itself. */
   reportUnwritten(): void {
     if (this.#state.is === 'idle') this.#report();
   }
@@ -227,7 +227,7 @@ export class SessionLogin {
     const { visit, res } = this.#request;
     const session = sessionOf(visit.req);
     // express-session saves what is left at the end of the response. Its store may work again by then, and would log
-    // in a user who was told otherwise.
+    // in a user whose login was reported as failed.
     if (session && session !== this.#state.session) {
       emptySession(session);
       // The response was sent, so express-session will not overwrite the saved session: destroy it.
@@ -266,7 +266,7 @@ function noSession(req: IncomingMessage): SessionLike {
   return value;
 }
 
-/** Returns the error for a response that somebody else has sent: the browser would never learn of its session. */
+/** Returns the error for a response that was already sent: the browser would never learn of its session. */
 export function sentResponseError(res: ServerResponse): ConfigurationError | undefined {
   if (!res.headersSent && !res.writableEnded) return undefined;
   return new ConfigurationError(

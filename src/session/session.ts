@@ -19,7 +19,7 @@ export function sessionOf(req: IncomingMessage): SessionLike | undefined {
   return typeof session === 'object' && session !== null ? (session as SessionLike) : undefined;
 }
 
-/** Returns what Passport keeps in the session of the user who is logged in; `undefined` if nobody is. */
+/** Returns what Passport keeps in the session of the user who is logged in; `undefined` if none is. */
 export function passportRecordOf(req: IncomingMessage): unknown {
   const { passport } = sessionOf(req) ?? {};
   return typeof passport === 'object' && passport !== null ? Reflect.get(passport, 'user') : undefined;
@@ -123,7 +123,7 @@ export function polyfillSessionMethods(session: SessionLike | undefined, keepsIn
   }
 }
 
-/** Gives the request a new session with the content of the old one. Nobody else knows its id. @throws TokenStoreError */
+/** Gives the request a new session with the content of the old one. Its id is known to this browser alone. @throws TokenStoreError */
 export async function regenerateSession(req: IncomingMessage, session: SessionLike): Promise<SessionLike> {
   const { regenerate } = session;
   // Sessions of cookie-session have no id.

@@ -1,11 +1,11 @@
 import { pause, withTimeout } from '../waiting.js';
 import type { StoredGrant, TokenStore } from './token-store.js';
 
-/** A connection of its own on which a store hears of changes. */
+/** A separate connection on which a store receives changes. */
 export interface ChangeListener {
   /** Called with each message. */
   readonly tell: (message: string) => void;
-  /** Called when the connection has ended. */
+  /** Called when the connection ends. */
   readonly lose: () => void;
   /** Aborts when the connection is to be closed, perhaps before it is open. */
   readonly signal: AbortSignal;
@@ -26,12 +26,12 @@ const ALIVE_MS = 10_000;
 /** Pauses before the connection is opened again, in milliseconds: the bounds, and their growth. */
 const REOPEN_PAUSE_MS = { first: 50, max: 5_000, growth: 2 } as const;
 
-/** Returns the message that tells of a change. @param version The version that is stored now if the grant was set or added. */
+/** Returns the message for a change. @param version The version that is stored now if the grant was set or added. */
 export function changeMessage(id: string, version?: number): string {
   return version === undefined ? id : `${id} ${version}`;
 }
 
-/** Returns the message that tells of an update; `undefined` for a refresh, after which the former pair may go on being used. */
+/** Returns the message for an update; `undefined` for a refresh, after which the former pair may go on being used. */
 export function updateMessage(id: string, grant: StoredGrant, version: number): string | undefined {
   return grant.version === version ? changeMessage(id) : undefined;
 }

@@ -15,7 +15,7 @@ const SAVE_MS = 3_000;
 const SPARE_MS = 5_000;
 /** Longest time for which a lock is held for saves that fail, in milliseconds. */
 const MAX_HOLD_MS = 15_000;
-/** Lease of a store that does not tell its length, in milliseconds. */
+/** Lease of a store that does not report its length, in milliseconds. */
 const USUAL_LEASE_MS = 30_000;
 
 /** Returns the shortest lease that keeps every login, in milliseconds. @param requestMs Time limit of a token request. */
@@ -30,7 +30,7 @@ export function shortestLeaseMs(requestMs: number): number {
  * from the length of the lease, so that a request, the save after it and further saves end before the lease does.
  */
 export class HeldLock {
-  /** True for a lease whose store can tell whether it {@link isHeld}. */
+  /** True for a lease whose store can check whether it {@link isHeld}. */
   readonly isLease: boolean;
   readonly #lease: HeldLease | undefined;
   readonly #leaseMs: number;
@@ -42,7 +42,7 @@ export class HeldLock {
   #isReleased = false;
 
   /**
-   * @param lease What the store tells of the lock; `undefined` if it tells nothing, `none` if it has no locks.
+   * @param lease What the store reports about the lock; `undefined` if nothing, `none` if it has no locks.
    * @param clock Epoch milliseconds.
    * @param end Releases the lock; resolves when it was released, or after a while.
    */
@@ -78,7 +78,7 @@ export class HeldLock {
     return ageMs <= this.#maxAge.ageMs && wallAgeMs <= this.#maxAge.wallAgeMs;
   }
 
-  /** Returns false if the store has lost the lock, or given it to another owner. @throws if it cannot tell */
+  /** Returns false if the store has lost the lock, or given it to another owner. @throws if the store cannot say */
   async isHeld(): Promise<boolean> {
     return (await this.#lease?.isHeld()) ?? true;
   }
@@ -86,7 +86,7 @@ export class HeldLock {
   /**
    * Returns how long the lock is held for a pair that is not saved, so that its last save ends before the lease. In milliseconds.
    *
-   * By the monotonic clock alone: whoever holds a lease that has ended harms nobody, but a wall clock that was set forward
+   * By the monotonic clock alone: holding an expired lease does no harm, but a wall clock that was set forward
    * must not give the lock to a process that knows the old pair only.
    */
   holdMs(): number {
@@ -106,7 +106,7 @@ export class HeldLock {
   }
 
   async #endAfterHolds(): Promise<void> {
-    // Further ones may be added meanwhile.
+    // More may be added while this waits.
     for (const hold of this.#holds) await hold;
     this.#isReleased = true;
     await this.#end();

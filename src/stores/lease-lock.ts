@@ -7,7 +7,7 @@ import type { HeldLease } from './token-store.js';
 
 /** A lease that a shared store grants to one owner at a time, and that ends by itself. */
 export interface Lease {
-  /** Takes the lease if it is free or has ended; resolves to `false` if another owner has it. Atomic. */
+  /** Takes the lease if it is free or expired; resolves to `false` if another owner has it. Atomic. */
   take(id: string, owner: string): Promise<boolean>;
   /** Releases the lease if `owner` still has it. Atomic. */
   release(id: string, owner: string): Promise<void>;
@@ -133,7 +133,7 @@ async function takeLease(
     const ages = [performance.now() - askedAt[0], Date.now() - askedAt[1]] as const;
     const ageMs = Math.max(...ages);
     if (isTaken && ageMs < leaseMs && !wasSetBack(...ages)) return { owner, ageMs };
-    // This process was frozen until now, or cannot tell: the lease may have ended, and belong to another owner.
+    // This process was frozen, or may have been: the lease may have expired, and belong to another owner.
     if (isTaken) await releaseLease(lease, id, owner, leaseMs);
     const leftMs = deadline - performance.now();
     if (leftMs <= 0) throw lockTimeout('another process holds it');
@@ -144,12 +144,12 @@ async function takeLease(
 
 /**
  * Releases the lease. Resolves after the first attempt, or after a second if that hangs, and never rejects: the work's
- * result must not suffer. After a failure it goes on trying until the lease has ended by itself, so that a connection
+ * result must not suffer. After a failure it retries until the lease expires by itself, so that a connection
  * that broke blocks the user no longer than the connection is broken.
  */
 async function releaseLease(lease: Lease, id: string, owner: string, leaseMs: number): Promise<void> {
   const endsAt = performance.now() + leaseMs;
-  // A store of somebody else's making may throw at once.
+  // A custom store may throw synchronously.
   const release = async (): Promise<void> => lease.release(id, owner);
   const first = release();
   first.catch(async () => {

@@ -18,7 +18,7 @@ export interface RedisSessionStore {
 
 /** connect-pg-simple. */
 export interface PostgresSessionStore {
-  /** Calls back with the first row; it creates the table if the application has told it to. */
+  /** Calls back with the first row; creates the table if the application has set that option. */
   query(text: string, values: unknown[] | undefined, callback: (error: unknown, row?: unknown) => void): void;
   quotedTable(): string;
 }

@@ -30,7 +30,7 @@ export interface SessionTokenStoreOptions {
 const HASH_LENGTH = 20;
 
 /**
- * Returns a token store over any express-session store. Grants are kept beside the sessions, under keys of their own,
+ * Returns a token store over any express-session store. Grants are kept next to the sessions, under separate keys,
  * with nothing to set up.
  *
  * Over connect-pg-simple, and over connect-redis 9 and later, it has `update` and `lock`: processes refresh a grant once

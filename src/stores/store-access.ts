@@ -137,7 +137,7 @@ export class StoreAccess {
     let released = Promise.resolve();
     const taking = new Promise<HeldLease | undefined>((resolve, reject) => {
       const work = async (lease?: HeldLease): Promise<void> => {
-        if (isGivenUp) throw new Error('No caller waits for this lock any more');
+        if (isGivenUp) throw new Error('No caller is waiting for this lock');
         isTaken = true;
         resolve(lease);
         await ended;

@@ -29,7 +29,7 @@ export function hubOf(store: TokenStore): StoreHub {
 
 /**
  * What belongs to one store object, however many strategies use it: the lock where the store has none, and the connection on
- * which it tells of changes.
+ * which it reports changes.
  */
 export class StoreHub {
   readonly #locks = new KeyedQueue();
@@ -55,7 +55,7 @@ export class StoreHub {
     return () => this.#remove(reference);
   }
 
-  /** Tells the other strategies of a change that one of them made. @param writer The listener of that one. */
+  /** Notifies the other strategies of a change that one of them made. @param writer The listener of that one. */
   tell(storeId: string, writer: OnChange): void {
     this.#tell(storeId, undefined, writer);
   }

@@ -15,7 +15,7 @@ export interface StoredGrant {
   readonly sealed: string;
 }
 
-/** What a lock tells the work under it, in stores whose locks are leases. */
+/** What a lock hands to the work under it, in stores whose locks are leases. */
 export interface HeldLease {
   /** Length of the lease, in milliseconds. It ends by itself. */
   readonly leaseMs: number;
@@ -24,7 +24,7 @@ export interface HeldLease {
    * monotonic or the wall clock, whichever shows more: the lease may have begun then.
    */
   readonly ageMs: number;
-  /** Resolves to false if the lease has ended, was lost by the store, or has another owner. Rejects if the store fails. */
+  /** Resolves to false if the lease expired, was lost by the store, or has another owner. Rejects if the store fails. */
   isHeld(): Promise<boolean>;
 }
 
@@ -55,7 +55,7 @@ export interface HeldLease {
  */
 export interface TokenStore {
   /**
-   * Resolves to the grant, or to `undefined` if it was never set, was deleted, or its time to live has ended.
+   * Resolves to the grant, or to `undefined` if it was never set, was deleted, or has expired.
    *
    * Reads what was written last, by any process: from the primary, not from a replica that may lag behind, nor through a
    * proxy or a cache that reads elsewhere. A process that reads an old grant under the lock sends a used refresh token.
@@ -63,7 +63,7 @@ export interface TokenStore {
   get(id: string): Promise<StoredGrant | undefined>;
   /** Creates or replaces the grant, and restarts its time to live. */
   set(id: string, grant: StoredGrant): Promise<void>;
-  /** Removes the grant; where `version` is given and the store can tell, only while its version is still that. */
+  /** Removes the grant. Given a `version`, a store that can compare removes only that version. */
   delete(id: string, version?: number): Promise<void>;
   /**
    * Replaces the grant only while its version is still `version`, and restarts its time to live. Resolves to `false`
@@ -74,7 +74,7 @@ export interface TokenStore {
    */
   update?(id: string, grant: StoredGrant, version: number): Promise<boolean>;
   /**
-   * Creates the grant only if the id has none, or one whose time to live has ended. Resolves to `false` if there is one.
+   * Creates the grant only if the id has none, or an expired one. Resolves to `false` if there is one.
    *
    * Atomic: of several calls for an id, in any process, one resolves to `true`, and none replaces what a `set` stored.
    */
@@ -95,9 +95,9 @@ export interface TokenStore {
   /**
    * Yields the ids of all grants, or of those whose ids begin with `prefix`, in any order. Ids that begin with `login:`, `limit:` or `frame:`, and locks, are no grants.
    *
-   * Reads page by page: neither this process nor the store holds the whole list, and other calls are answered meanwhile. A
-   * grant that is there from the beginning to the end is yielded, if the storage is reorganized meanwhile perhaps twice. One
-   * that is created or deleted meanwhile may be yielded or not. The iteration rejects if the store fails.
+   * Reads page by page: neither this process nor the store holds the whole list, and other calls run in between. A grant that
+   * exists throughout is yielded, perhaps twice if the storage is reorganized during the iteration. One that is created or
+   * deleted during the iteration may be yielded or not. The iteration rejects if the store fails.
    */
   list?(prefix?: string): AsyncIterable<string>;
   /**
@@ -106,7 +106,7 @@ export interface TokenStore {
    *
    * Best effort, in the background: it neither throws nor rejects. While nothing can be heard of changes it goes on trying;
    * once it hears of them, at first and again, it calls `changed('')`: anything may have changed. Changes of the own process
-   * may be told too.
+   * may be reported too.
    *
    * @param changed Gets the id, and the version that is stored now if the grant was set or added.
    */
@@ -122,10 +122,10 @@ const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;
 /** Reads the option `ttl` of a store: seconds that a grant is kept after its last write. Default: 30 days. */
 export const ttlSeconds: Optional<number> = withDefault(30 * 24 * 60 * 60, number(1, MAX_TTL_SECONDS, 'seconds'));
 
-/** What ids of marks begin with. A mark tells other processes that a login has been used up. */
+/** Prefix of the ids of marks. A mark shows other processes that a login has been used. */
 export const MARK_PREFIX = 'login:';
 
-/** What ids of shares begin with. A record under one tells how many requests each process may run at once for an account. */
+/** Prefix of the ids of shares. Such a record holds how many requests each process may run at once for an account. */
 export const SHARE_PREFIX = 'limit:';
 
 /** What ids of hand-overs begin with. A record under one holds the session that a popup has for its frame. */
