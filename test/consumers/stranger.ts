@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Browser } from '../support/browser.js';
 import { hasEnded, type Program, signalTo, startProgram } from '../support/program.js';
+import { snippetsOf } from './snippets.js';
 
 /** A program that runs until it is stopped. */
 export interface Running extends Program {
@@ -92,4 +93,22 @@ function isListening(port: number): Promise<boolean> {
     const socket = connect(port, 'localhost', () => resolve(true)).on('error', () => resolve(false));
     socket.on('connect', () => socket.destroy());
   });
+}
+
+/** What the lines in README.md take from their surroundings. */
+const SURROUNDINGS = `import express from 'express';
+import session from 'express-session';
+import passport from 'passport';
+import { Strategy, apiClient, oauthErrors, requireAuthorization } from 'passport-oauth-app';
+const { AUTH_URL: authUrl, BASE_URL: baseUrl, CLIENT_ID: clientID, CLIENT_SECRET: clientSecret } = process.env;
+const options = { authUrl, baseUrl, clientID, clientSecret, callbackURL: 'http://localhost:3000/callback', scope: ['project', 'tm'] };
+passport.serializeUser((user, done) => done(null, user));
+passport.deserializeUser((user, done) => done(null, user));
+const app = express().use(session({ secret: 'only for tests', resave: false, saveUninitialized: false }));
+`;
+
+/** Returns an application of the lines in README.md, which listens on a port. */
+export function readmeApplication(port: number): string {
+  const lines = snippetsOf('README.md').find(({ language }) => language === 'js')?.text ?? '';
+  return `${SURROUNDINGS}${lines}`.replaceAll('3000', String(port));
 }

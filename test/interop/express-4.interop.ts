@@ -2,8 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startEmulator } from '../../src/emulator/index.js';
 import { type Packed, pack } from '../consumers/packed.js';
 import { createProject } from '../consumers/project.js';
-import { snippetsOf } from '../consumers/snippets.js';
-import { startApplication } from '../consumers/stranger.js';
+import { readmeApplication, startApplication } from '../consumers/stranger.js';
 import { freePort } from '../support/service-process.js';
 import { threats } from '../support/threats.js';
 
@@ -19,9 +18,7 @@ test('the application of README.md outlives a failed API call under Express 4', 
   const port = await freePort();
   const service = await startEmulator();
   service.register({ clientID: service.options.clientID, redirectUrls: [`http://localhost:${port}/callback`] });
-  const [snippet] = snippetsOf('README.md').filter(({ language }) => language === 'js');
-  const text = snippet?.text.replaceAll('3000', String(port)) ?? '';
-  await project.write({ 'app.js': text, 'package.json': '{ "type": "module" }' });
+  await project.write({ 'app.js': readmeApplication(port), 'package.json': '{ "type": "module" }' });
   const { authUrl, baseUrl, clientID, clientSecret } = service.options;
   const variables = { AUTH_URL: authUrl, BASE_URL: baseUrl, CLIENT_ID: clientID, CLIENT_SECRET: clientSecret };
   const application = await startApplication(project.folder, 'app.js', variables, port);

@@ -6,7 +6,12 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compile, EXPRESS_5 } from '../consumers/compilation.js';
 import { type Snippet, snippetsOf } from '../consumers/snippets.js';
-import { type RunningEmulator, startApplication, startEmulatorCommand } from '../consumers/stranger.js';
+import {
+  type RunningEmulator,
+  readmeApplication,
+  startApplication,
+  startEmulatorCommand,
+} from '../consumers/stranger.js';
 import { freePort } from '../support/service-process.js';
 import { type Installation, install } from './installation.js';
 import { Lambda } from './lambda.js';
@@ -29,15 +34,19 @@ afterAll(async () => {
   await installation?.remove();
 });
 
-/** Saves an example of docs/frameworks.md, or the first one of README.md, with the port of this run. */
+/** Saves an example of docs/frameworks.md, with the port of this run. */
 async function save(file: string, folder = installation.reach): Promise<Snippet> {
-  const document = file === 'app.js' ? 'README.md' : 'docs/frameworks.md';
-  const snippet = snippetsOf(document).find((one) => one.file === file || (file === 'app.js' && one.language === 'js'));
-  if (snippet === undefined) throw new Error(`${document} has no example ${file}`);
+  const snippet = snippetsOf('docs/frameworks.md').find((one) => one.file === file);
+  if (snippet === undefined) throw new Error(`docs/frameworks.md has no example ${file}`);
   // A test starts an emulator of its own, which knows the port of the document.
   const text = file.endsWith('.test.js') ? snippet.text : snippet.text.replaceAll('3000', String(port));
   await writeFile(join(folder, file), text);
   return snippet;
+}
+
+/** Saves the application of README.md. */
+async function saveApplication(folder = installation.reach): Promise<void> {
+  await writeFile(join(folder, 'app.js'), readmeApplication(port));
 }
 
 /** Logs in to an application that a command starts, and expects the projects. */
@@ -97,7 +106,7 @@ describe('a bundler', () => {
   ] as const)(
     '%s makes one program of the example in README.md, which logs in',
     async (_name, files, command, output) => {
-      await save('app.js');
+      await saveApplication();
       for (const file of files) await save(file);
       const [program, ...args] = command;
       if (program === 'node') await run(process.execPath, args, { cwd: installation.reach });
@@ -147,7 +156,7 @@ describe('a package manager', () => {
       'passport-oauth-app': `file:${installation.packed.tarball}`,
     };
     await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
-    await save('app.js', folder);
+    await saveApplication(folder);
     return folder;
   }
 

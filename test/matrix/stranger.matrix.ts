@@ -1,11 +1,9 @@
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Reader } from '../consumers/reader.js';
-import { snippetsOf } from '../consumers/snippets.js';
 import { startApplication, startEmulatorCommand } from '../consumers/stranger.js';
 import { walk } from '../consumers/tutorial.js';
 import { freePort } from '../support/service-process.js';
@@ -29,27 +27,29 @@ async function portLike(port: number): Promise<number> {
 }
 
 describe('a stranger with nothing but README.md', () => {
-  it('does its five steps in an empty folder, and sees the projects', async () => {
+  it('does its two steps in an empty folder, and sees the projects', async () => {
     const folder = await installation.emptyFolder();
     const steps = await readFile(new URL('../../README.md', import.meta.url), 'utf8');
-    const [, commands = ''] = /^1\. In an empty folder: `([^`]+)`$/m.exec(steps) ?? [];
+    const [, commands = ''] = /^1\. In an empty folder: `([^`]+)`/m.exec(steps) ?? [];
     const complaints: string[] = [];
     for (const command of commands.split(' && ')) {
       const [program = '', ...words] = command.split(' ');
-      const args = words.map((word) => (word === 'passport-oauth-app' ? installation.packed.tarball : word));
+      const isPackage = (word: string) => program === 'npm' && word === 'passport-oauth-app';
+      const args = words.map((word) => (isPackage(word) ? installation.packed.tarball : word));
       complaints.push(...warningsIn((await run(program, args, { cwd: folder })).stderr));
     }
     expect(complaints).toEqual([]);
 
     const [port, servicePort] = [await portLike(3000), await portLike(4000)];
-    const snippet = snippetsOf('README.md').find(({ language }) => language === 'js');
-    await writeFile(join(folder, 'app.js'), snippet?.text.replaceAll('3000', String(port)) ?? '');
+    const callbackURL = `http://localhost:${port}/callback`;
     const flags = [
       ...(servicePort === 4000 ? [] : ['--port', String(servicePort)]),
-      ...(port === 3000 ? [] : ['--redirect-url', `http://localhost:${port}/callback`]),
+      ...(port === 3000 ? [] : ['--redirect-url', callbackURL]),
     ];
     const emulator = await startEmulatorCommand(folder, flags, ['npx', 'passport-oauth-app']);
-    const application = await startApplication(folder, 'app.js', emulator.variables, port);
+    const variables = { ...emulator.variables, CALLBACK_URL: callbackURL, PORT: String(port) };
+    const command = [process.execPath, '--env-file=.env', 'app.js'];
+    const application = await startApplication(folder, command, variables, port);
     try {
       expect(JSON.parse(await application.logIn('/projects'))).toHaveProperty('data');
       expect(application.stderr()).toBe('');
