@@ -45,10 +45,10 @@ describe.skipIf(!hasFirefox())('the example in Firefox', () => {
   test('shows each page to visitors who are not logged in', async () => {
     for (const [path, text] of [
       ['/', 'Log in once'],
-      ['/grants', 'Nobody is logged in'],
+      ['/grants', 'No user is logged in'],
       ['/declined', 'You declined'],
-      ['/nowhere', 'There is nothing here'],
-      ['/callback?code=stolen&state=forged', 'This login was not begun here'],
+      ['/nowhere', 'Page not found'],
+      ['/callback?code=stolen&state=forged', 'This login did not start here'],
     ] as const) {
       await open(path);
       await textWith(page, text);
@@ -68,7 +68,7 @@ describe.skipIf(!hasFirefox())('the example in Firefox', () => {
     await open('/');
     await press('Log out');
     await textWith(page, 'Log in once');
-    await textWith(other, 'You are logged out');
+    await textWith(other, 'You logged out');
   });
 
   test('declines, and logs in all the same afterwards, as a member of an organization', async () => {
@@ -86,7 +86,7 @@ describe.skipIf(!hasFirefox())('the example in Firefox', () => {
     await press('Use my glossary');
     await page.locator('input[value="glossary"]').click();
     await approve(page);
-    await textWith(page, 'This page needs one permission more');
+    await textWith(page, 'This page needs one more permission');
     await press('Ask me again');
     await approve(page);
     await isAt(page, `${application.url}/glossary`);
