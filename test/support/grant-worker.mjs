@@ -2,32 +2,35 @@
 // Whoever asks is the user that the header x-user names; sessions are not what these tests are about.
 import { createServer } from 'node:http';
 import { apiClient, Strategy } from 'passport-oauth-app';
+import { tenants } from 'passport-oauth-app/tenants';
 import { Agent } from 'undici';
 import { openStore } from './open-store.mjs';
 
-let [aheadMs, attach, strategy, end, isOfApplication] = [0];
+let [aheadMs, attach, strategy, end, clientOf] = [0];
 
 /** Begins as a process that has just started would, with this store and these options of the strategy. */
 async function begin({ store, options }) {
   // Of a grant of the application, if the tests are about one.
-  const { applicationParameters, ...others } = options;
+  const { applicationParameters, tenant, ...others } = options;
   const agent = new Agent();
   // Tells the service which process sends a request.
   const identified = (dispatch) => (request, handler) =>
     dispatch({ ...request, headers: [...request.headers, 'x-process', String(process.pid)] }, handler);
   const { tokenStore, close } = await openStore(store);
-  isOfApplication = applicationParameters !== undefined;
   aheadMs = 0;
-  strategy = new Strategy({
-    ...others,
-    ...(applicationParameters ? { applicationGrant: () => applicationParameters } : {}),
-    callbackURL: 'http://127.0.0.1/callback',
-    scope: 'project',
-    tokenStore,
-    grantId: (_req, user) => user.id,
+  const common = {
+    ...{ callbackURL: 'http://127.0.0.1/callback', scope: 'project', tokenStore, grantId: (_req, user) => user.id },
     clock: () => Date.now() + aheadMs,
-    dispatcher: agent.compose(identified),
-  });
+    // The package's own connections find *.localhost.
+    dispatcher: tenant ? undefined : agent.compose(identified),
+  };
+  const applicationGrant = applicationParameters && (() => applicationParameters);
+  const ofTenants = { name: 'shop', tenantOf: () => tenant, resolve: () => others };
+  strategy = tenant
+    ? tenants({ ...common, ...ofTenants, allowedHosts: [new URL(others.baseUrl).host] })
+    : new Strategy({ ...others, ...common, applicationGrant });
+  clientOf = ({ apiClient: attached, user: { id } }) =>
+    tenant ? strategy.client({ tenant, grantId: id }) : applicationGrant ? strategy.client(id) : attached;
   if (store.memory) {
     const expiresAt = Date.now() + 3_600_000;
     await strategy.importGrant('1', { ...store.memory, refreshToken: 'unused', expiresAt });
@@ -60,7 +63,7 @@ process.on('disconnect', () => process.exit());
 
 async function answer(req, res) {
   try {
-    const client = isOfApplication ? strategy.client(req.user.id) : req.apiClient;
+    const client = clientOf(req);
     await client.projects();
     res.end(await client.accessToken());
   } catch (error) {

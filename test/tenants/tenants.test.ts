@@ -1,13 +1,19 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
 import { hostname } from 'node:os';
-import { embedded, memoryTokenStore } from 'passport-oauth-app';
-import type { Emulator } from 'passport-oauth-app/emulator';
+import { embedded, memoryTokenStore, type TokenStore } from 'passport-oauth-app';
+import { postgresTokenStore } from 'passport-oauth-app/postgres';
 import { salesforce, shopify, zendesk } from 'passport-oauth-app/providers';
+import { redisTokenStore } from 'passport-oauth-app/redis';
 import { type TenantsOptions, tenants } from 'passport-oauth-app/tenants';
+import pg from 'pg';
+import { createClient } from 'redis';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { hold } from '../support/hold.js';
 import { openStore } from '../support/open-store.mjs';
+import { hasPostgres, startPostgres } from '../support/postgres-server.js';
+import { Worker } from '../support/processes.js';
 import { rawRequest } from '../support/raw-request.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { threats } from '../support/threats.js';
@@ -389,36 +395,39 @@ describe('a provider', () => {
   });
 
   test.skipIf(!hasRedis())(
-    'salesforce revokes at a reuse: of forty callers over two connections one refreshes, and the login lives',
+    'salesforce revokes at a reuse: of twenty callers in two processes one refreshes, and the login lives',
     async () => {
       const server = await startRedis();
       onTestFinished(() => server.stop());
-      const open = async (running?: Emulator) => {
-        const { tokenStore, close } = await openStore({ redis: server.url, lease: 30 });
-        onTestFinished(async () => void (await close()));
-        const service = { profile: 'salesforce' } as const;
-        return await openShops({ service, ...(running ? { running } : {}), tokenStore, options: salesforceOf });
-      };
-      const first = await open();
-      const second = await open(first.service);
-      await first.logIn(first.browser, 'acme');
-      const [{ grantId = '' } = {}] = await all(first.shops.grants({ tenant: 'acme' }));
-      const call = ({ shops }: typeof first) => shops.client({ tenant: 'acme', grantId }).get('/user');
-      await Promise.all([call(first), call(second)]);
-      first.service.expireAccessTokens();
-      first.service.requests.length = 0;
-      await Promise.all([first, second].flatMap((one) => Array.from({ length: 20 }, () => call(one))));
-      expect(first.requestsTo('acme', '/services/oauth2/token')).toHaveLength(1);
-      first.service.expireAccessTokens();
-      expect(await Promise.all([call(second), call(first)])).toHaveLength(2);
+      const shared = { redis: server.url, lease: 30 };
+      const { tokenStore, close } = await openStore(shared);
+      onTestFinished(async () => void (await close()));
+      const { browser, logIn, shops, service, requestsTo } = await openShops({
+        ...{ service: { profile: 'salesforce' }, tokenStore, options: salesforce },
+      });
+      await logIn(browser, 'acme');
+      const [{ grantId = '' } = {}] = await all(shops.grants({ tenant: 'acme' }));
+      const settings = { tenant: 'acme', ...service.optionsOf('acme') };
+      const workers = await Promise.all([1, 2].map(() => Worker.start(shared, settings)));
+      onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.release()))));
+      for (const refreshes of [1, 2]) {
+        // Both processes have the pair that ends.
+        for (const worker of workers) expect(await worker.ask(grantId)).toMatchObject({ status: 200 });
+        service.expireAccessTokens();
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, () => workers.map((one) => one.ask(grantId))).flat(),
+        );
+        expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+        expect(requestsTo('acme', '/services/oauth2/token')).toHaveLength(1 + refreshes);
+      }
     },
   );
 });
 
 describe('many tenants', () => {
-  test('beside one whose token endpoint hangs notice nothing', async () => {
-    const names = Array.from({ length: 30 }, (_, number) => `t${number}`);
-    const { logIn, url, service } = await openShops({ service: { tenants: names } });
+  test('beside one whose token endpoint hangs notice nothing, 100 of them', async () => {
+    const names = Array.from({ length: 101 }, (_, number) => `t${number}`);
+    const { logIn, url, service } = await openShops({ service: { tenants: names }, options: { timeout: 100_000 } });
     const browsers = await Promise.all(
       names.map(async (tenant) => {
         const browser = new Browser();
@@ -429,9 +438,12 @@ describe('many tenants', () => {
     service.fail('token', { hang: true, tenant: 't0', times: Number.POSITIVE_INFINITY });
     service.expireAccessTokens();
     const visits = browsers.map(({ tenant, browser }) => browser.visit(`${url}/shops/${tenant}/projects`));
-    visits[0]?.catch(() => {});
+    let isAnswered = false;
+    visits[0]?.catch(() => {}).finally(() => (isAnswered = true));
     const answers = await Promise.all(visits.slice(1));
-    expect(answers.map(({ status }) => status)).toEqual(Array(29).fill(200));
+    expect(answers.map(({ status }) => status)).toEqual(Array(100).fill(200));
+    expect(isAnswered).toBe(false);
+    await service.close();
   });
 
   test('that are dropped lose no refresh that runs, and clients go on', async () => {
@@ -439,29 +451,61 @@ describe('many tenants', () => {
     await logIn(new Browser(), 'acme');
     const [{ grantId = '' } = {}] = await all(shops.grants({ tenant: 'acme' }));
     service.expireAccessTokens();
-    service.fail('token', { delay: 300, tenant: 'acme' });
+    const release = hold(service, 'token');
     const client = shops.client({ tenant: 'acme', grantId });
     const call = client.get('/user');
     await expect.poll(() => requestsTo('acme')).toHaveLength(2);
     await shops.grant({ tenant: 'globex', grantId: '1' });
     // Another strategy of the tenant joins the refresh that runs.
-    expect(await Promise.all([call, client.get('/user')])).toHaveLength(2);
+    const another = client.get('/user');
+    await expect.poll(() => asked.filter((name) => name === 'acme').length).toBeGreaterThan(1);
+    release();
+    expect(await Promise.all([call, another])).toHaveLength(2);
     expect(requestsTo('acme')).toHaveLength(2);
-    expect(asked.filter((name) => name === 'acme').length).toBeGreaterThan(1);
   });
 
-  test('use one connection for changes', async () => {
-    let watched = 0;
-    const watch = () => {
-      watched += 1;
-      return () => (watched -= 1);
-    };
-    const { logIn, shops } = await openShops({ tokenStore: { ...memoryTokenStore(), watch } });
-    for (const tenant of SHOPS) await logIn(new Browser(), tenant);
-    expect(watched).toBe(1);
-    await shops.close();
-    await expect.poll(() => watched).toBe(0);
-  });
+  // A pool of two connections, or one, and one for changes.
+  test.for<[store: string, isInstalled: boolean, open: () => Promise<[TokenStore, () => Promise<number>]>]>([
+    [
+      'Redis',
+      hasRedis(),
+      async () => {
+        const server = await startRedis();
+        onTestFinished(() => server.stop());
+        const client = await createClient({ url: server.url }).connect();
+        onTestFinished(() => client.destroy());
+        const list = async () => String(await client.sendCommand(['CLIENT', 'LIST'])).trim();
+        return [redisTokenStore(client), async () => (await list()).split('\n').length - 1];
+      },
+    ],
+    [
+      'PostgreSQL',
+      hasPostgres(),
+      async () => {
+        const server = await startPostgres();
+        onTestFinished(() => server.stop());
+        const pool = new pg.Pool({ connectionString: server.connectionString, max: 2 });
+        onTestFinished(() => pool.end());
+        const text = "SELECT FROM pg_stat_activity WHERE backend_type = 'client backend'";
+        return [postgresTokenStore(pool), async () => Number((await pool.query(text)).rowCount) - pool.totalCount];
+      },
+    ],
+  ])(
+    'over %s, 2,000 of which half are ready, take one connection beside those of the store',
+    async ([, isInstalled, open], { skip }) => {
+      skip(!isInstalled);
+      const [tokenStore, furtherConnections] = await open();
+      const { service, shops } = await openShops({ tokenStore, resolve: () => service.optionsOf('acme') });
+      const names = Array.from({ length: 2_000 }, (_, number) => `t${number}`);
+      const tokens = { accessToken: 'a', refreshToken: 'r', expiresAt: Date.now() + 3_600_000 };
+      while (names.length > 0)
+        await Promise.all(names.splice(0, 100).map((tenant) => shops.importGrant({ tenant, grantId: '1' }, tokens)));
+      expect(await furtherConnections()).toBe(1);
+      expect(await all(shops.grants({ tenant: 't0' }))).toHaveLength(1);
+      await shops.close();
+      await expect.poll(furtherConnections).toBe(0);
+    },
+  );
 });
 
 test('embedded() refuses tenants, and an error of tenantOf goes to the application', async () => {
