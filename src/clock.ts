@@ -29,3 +29,17 @@ const SET_BACK_MS = 1_000;
 export function wasSetBack(monotonicMs: number, wallMs: number): boolean {
   return wallMs < monotonicMs - SET_BACK_MS;
 }
+
+/** A moment on both clocks, in milliseconds: the monotonic one stands still while some machines are suspended, the wall clock may be set. */
+export interface Moment {
+  readonly monotonic: number;
+  readonly wall: number;
+}
+
+/** A moment that is infinitely long ago. */
+export const LONG_AGO: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
+
+/** Returns the current moment. @param clock Epoch milliseconds */
+export function momentOf(clock: () => number): Moment {
+  return { monotonic: performance.now(), wall: clock() };
+}

@@ -1,4 +1,4 @@
-import { remainingMs } from '../clock.js';
+import { LONG_AGO, type Moment, momentOf, remainingMs } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import { hubOf, type OnChange } from '../stores/store-hub.js';
@@ -78,11 +78,11 @@ export class GrantRepository {
   readonly #idPrefix: string;
   /** The store itself: its writes and locks, and whether it works. */
   readonly access: StoreAccess;
-  /** Grants as they were last seen, and when, in epoch milliseconds. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
-  readonly #cache = new Map<string, { readonly grant: Grant; readonly since: number }>();
+  /** Grants as they were last seen, and when. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
+  readonly #cache = new Map<string, { readonly grant: Grant; readonly since: Moment }>();
   readonly #reads = new Map<string, RunningReads>();
-  /** The versions that are being saved, by grant, and since when, in epoch milliseconds: infinitely long once another process has changed the grant. */
-  readonly #saves = new Map<string, { readonly version: number; since: number }>();
+  /** The versions that are being saved, by grant, and since when: infinitely long once another process has changed the grant. */
+  readonly #saves = new Map<string, { readonly version: number; since: Moment }>();
   /** Number of the read that began last: reads are numbered in the order of their starts. */
   #lastRead = 0;
   /** Stops listening to changes that others make; `undefined` until a grant is cached. */
@@ -106,7 +106,12 @@ export class GrantRepository {
     const seen = this.#cache.get(id);
     if (seen === undefined) return undefined;
     const { cache, clock } = this.#options;
-    const isRecent = cache !== undefined && remainingMs(seen.since + cache.ttlMs, clock(), cache.ttlMs) > 0;
+    const { monotonic, wall } = seen.since;
+    // By both clocks: a wall clock that was set back would use it for longer.
+    const isRecent =
+      cache !== undefined &&
+      performance.now() - monotonic < cache.ttlMs &&
+      remainingMs(wall + cache.ttlMs, clock(), cache.ttlMs) > 0;
     return isRecent || this.access.isDown ? seen.grant : undefined;
   }
 
@@ -386,13 +391,13 @@ export class GrantRepository {
     for (const each of id === undefined ? all() : [id]) {
       const saved = this.#saves.get(each);
       // The other process may have changed what this one has just saved, though the answer is still to come.
-      if (saved && saved.version !== version) saved.since = Number.NEGATIVE_INFINITY;
+      if (saved && saved.version !== version) saved.since = LONG_AGO;
       const seen = this.#cache.get(each);
       if (seen && seen.grant.version === version) continue;
       this.#overtakeReads(each);
       if (id !== undefined && version === undefined) this.#cache.delete(each);
       // Kept for a store that fails, or that a failover has made forget it.
-      else if (seen) this.#cache.set(each, { grant: seen.grant, since: Number.NEGATIVE_INFINITY });
+      else if (seen) this.#cache.set(each, { grant: seen.grant, since: LONG_AGO });
     }
   }
 
@@ -403,7 +408,7 @@ export class GrantRepository {
   async #readAndCache(id: string, reads: RunningReads, number: number, limitMs: number): Promise<Grant | undefined> {
     const { clock, store: tokenStore, onUnlockedRefresh } = this.#options;
     // A process may stand still until the answer is old: it counts as seen when it was asked for.
-    const askedAt = clock();
+    const askedAt = momentOf(clock);
     let stored: Grant | EndedGrant | undefined;
     let isStale: boolean;
     try {
@@ -442,7 +447,7 @@ export class GrantRepository {
     save: (store: TokenStore, storeId: string, record: StoredGrant, signal: AbortSignal) => Promise<boolean>,
   ): Promise<boolean> {
     return this.access.write(id, limits, async (store, signal) => {
-      const own = { version: grant.version, since: this.#options.clock() };
+      const own = { version: grant.version, since: momentOf(this.#options.clock) };
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
@@ -475,7 +480,7 @@ export class GrantRepository {
   }
 
   /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */
-  #remember(id: string, grant: Grant | undefined, askedAt = 0): void {
+  #remember(id: string, grant: Grant | undefined, askedAt = LONG_AGO): void {
     hubOf(this.#options.store).tell(this.storeId(id), this.#onChange);
     this.#overtakeReads(id);
     this.#keep(id, grant, askedAt);
@@ -488,13 +493,13 @@ export class GrantRepository {
     reads.newest = undefined;
   }
 
-  /** Caches what was seen: a grant, or that there is none. @param seenAt Epoch milliseconds at which the store was asked. */
-  #keep(id: string, grant: Grant | undefined, seenAt: number): void {
+  /** Caches what was seen: a grant, or that there is none. @param since When the store was asked. */
+  #keep(id: string, grant: Grant | undefined, since: Moment): void {
     const { cache, store } = this.#options;
     // Deleted first, so that the order of the map is the order of age.
     this.#cache.delete(id);
     if (grant === undefined || !cache?.ttlMs) return;
-    this.#cache.set(id, { grant, since: seenAt });
+    this.#cache.set(id, { grant, since });
     this.#stopListening ??= hubOf(store).listen(store, this.#onChange);
     const [oldest = id] = this.#cache.keys();
     if (this.#cache.size > cache.max) this.#cache.delete(oldest);
