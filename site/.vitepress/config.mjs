@@ -67,6 +67,9 @@ export const sidebar = [
       page('Figures: compatibility', 'figures/compatibility'),
       page('Figures: security', 'figures/security'),
       page('Figures: mutation', 'figures/mutation'),
+      page('Figures: refused refreshes', 'figures/refusals'),
+      page('Figures: authorization servers', 'figures/servers'),
+      page('Figures: development dependencies', 'figures/dependencies'),
     ],
   },
   {

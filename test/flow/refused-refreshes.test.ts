@@ -42,8 +42,8 @@ async function loggedInAt(strategy: Partial<StrategyOptions> = {}, options: Worl
   return { server, page, script };
 }
 
-/** The rows of the table of refusals in docs/errors.md. */
-const SHAPES = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8')
+/** The rows of the table in docs/figures/refusals.md. */
+const SHAPES = readFileSync(new URL('../../docs/figures/refusals.md', import.meta.url), 'utf8')
   .split('\n')
   .filter((line) => /^\| .* \| [234]\d\d \|/.test(line))
   .map((line) => {
@@ -55,7 +55,7 @@ const SHAPES = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'u
 const parsed = (text: string): unknown => (/^[[{"]/.test(text) ? JSON.parse(text) : text);
 
 describe('a refresh that is refused in the shape of', threats(88, 109), () => {
-  test('22 kinds, which docs/errors.md lists', () => {
+  test('22 kinds, which docs/figures/refusals.md lists', () => {
     expect(SHAPES).toHaveLength(22);
   });
 

@@ -145,13 +145,14 @@ describe('the main entry point', () => {
 });
 
 describe('package.json', () => {
-  test('has a reason for each dependency in docs/dependencies.md, and none for others, as have those beside it', () => {
+  test('has a reason for each dependency in the documents, and none for others, as have those beside it', () => {
     const { dependencies, devDependencies, peerDependencies } = manifest;
     const beside = ['test/interop', 'test/package', 'bench', 'bench/peers', 'site'].map((folder) => {
       const its: Partial<typeof manifest> = JSON.parse(repositoryText(folder, 'package.json'));
       return { ...its.dependencies, ...its.devDependencies };
     });
-    const sections = repositoryText('docs/dependencies.md').split(/^## /m).slice(1);
+    const pages = ['docs/dependencies.md', 'docs/figures/dependencies.md'];
+    const sections = pages.flatMap((page) => repositoryText(page).split(/^## /m).slice(1));
     const listed = sections.map((section) => [...section.matchAll(/^- `([^`]+)`/gm)].map(([, name]) => name));
     expect(listed).toEqual(
       [dependencies, peerDependencies, devDependencies, ...beside].map((group) => Object.keys(group)),

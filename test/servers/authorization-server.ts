@@ -9,7 +9,7 @@ export interface AuthorizationServer {
   readonly packages: readonly string[];
   /** The version that is installed; `undefined` if it is not. */
   readonly version: string | undefined;
-  /** The options that the package needs for it, beside addresses and credentials. docs/servers.md shows them. */
+  /** The options that the package needs for it, beside addresses and credentials. docs/figures/servers.md shows them. */
   readonly options: Partial<StrategyOptions> & Pick<StrategyOptions, 'tokenPath'>;
   /** Where the server tells whose an access token is. */
   readonly identity: {

@@ -2,17 +2,17 @@ import { readFile, writeFile } from 'node:fs/promises';
 import type { AuthorizationServer } from './authorization-server.js';
 import type { Observation } from './observation.js';
 
-const PAGE = new URL('../../docs/servers.md', import.meta.url);
+const PAGE = new URL('../../docs/figures/servers.md', import.meta.url);
 const [BEGIN, END] = ['<!-- Written by npm run test:servers -->', '<!-- Until here -->'];
 
-/** Returns the line of a server that has passed all points, for the list in docs/servers.md. */
+/** Returns the line of a server that has passed all points, for the list in docs/figures/servers.md. */
 export function lineOf({ name, version, options, lostAnswer }: AuthorizationServer, seen: Observation): string {
   const date = new Date().toISOString().slice(0, 10);
   const tokens = `${seen.accessToken} access token. Refresh token: ${seen.refreshToken}. Lost answer: login ${lostAnswer}.`;
   return `- **${name}** ${version ?? ''} (${date}): ${optionsText(options)}. ${tokens[0]?.toUpperCase()}${tokens.slice(1)}`;
 }
 
-/** Writes points and list between the two marks of docs/servers.md. Lines of servers that were not tried stay. @param servers Names of all servers, in order. */
+/** Writes points and list between the two marks of docs/figures/servers.md. Lines of servers that were not tried stay. @param servers Names of all servers, in order. */
 export async function writeList(
   points: readonly string[],
   servers: readonly string[],

@@ -9,7 +9,7 @@ import { observe } from './observation.js';
 import { SERVERS } from './servers.js';
 import { Setting } from './setting.js';
 
-/** What is tried with every server. The titles stand in docs/servers.md, in this order. */
+/** What is tried with every server. The titles stand in docs/figures/servers.md, in this order. */
 const POINTS: readonly (readonly [title: string, check: (setting: Setting, server: AuthorizationServer) => unknown])[] =
   [
     ['two users log in and are two identities', logIn],

@@ -10,7 +10,7 @@ import { oauth2orize } from './oauth2orize.js';
 import { oidcProvider } from './oidc-provider.js';
 import { rackOauth2 } from './rack-oauth2.js';
 
-/** The servers, in the order of docs/servers.md. */
+/** The servers, in the order of docs/figures/servers.md. */
 export const SERVERS: readonly AuthorizationServer[] = [
   oidcProvider,
   nodeOauth2Server,
