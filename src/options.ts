@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import type { ApiClient } from './api/api-client.js';
 import { type RequestHeaders, refuseHeader, strategyHeaders, tokenHeaderName } from './api/request-headers.js';
 import * as check from './checks.js';
+import { nameOfTenant } from './errors.js';
 import type { RefreshWindow } from './grants/grant.js';
 import type { GrantRepositoryOptions } from './grants/grant-repository.js';
 import type { HttpClient } from './http/http-client.js';
@@ -23,7 +24,6 @@ import type { GrantedScopes } from './oauth/scope.js';
 import type { ApplicationGrant, TokenParams } from './oauth/token-endpoint.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
-import { nameOfTenant } from './strategy-name.js';
 import { MAX_TIMER_MS } from './waiting.js';
 
 /** A request in a handler of Express 4, Express 5 or Connect. */

@@ -6,6 +6,7 @@ import { type ApiClient, createApiClient } from './api/api-client.js';
 import type { CredentialSource } from './api/api-context.js';
 import { type ApiContext, createApiContext } from './api/api-context.js';
 import { userAgentOf } from './api/request-headers.js';
+import { publicName } from './errors.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
 import { GrantCodec } from './grants/grant.js';
 import type { GrantSummary } from './grants/grant-summary.js';
@@ -43,7 +44,6 @@ import { SealedCookie } from './session/sealed-cookie.js';
 import { shortestLeaseMs } from './stores/held-lock.js';
 import { leaseMsOf } from './stores/lease-lock.js';
 import type { TokenStore } from './stores/token-store.js';
-import { publicName } from './strategy-name.js';
 
 /** Grants that are deleted at a time: a long list must not flood the token store. */
 const DELETIONS_AT_ONCE = 50;

@@ -1,8 +1,7 @@
-import { OAuthAppError, ofStrategy, ServiceUnavailableError } from '../errors.js';
+import { OAuthAppError, ofStrategy, publicName, ServiceUnavailableError } from '../errors.js';
 import { apiChannel } from '../events.js';
 import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import { publicName } from '../strategy-name.js';
 import { abortable } from '../waiting.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
 import { callError, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';

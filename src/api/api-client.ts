@@ -1,5 +1,4 @@
-import { NotAuthorizedError, ofStrategy } from '../errors.js';
-import { publicName } from '../strategy-name.js';
+import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
 import { ApiCall, type Finish } from './api-call.js';
 import type { ApiBase, ApiContext, ApiOrganization, Credential, CredentialSource } from './api-context.js';
 import { type ApiFetch, fetchFrom } from './api-fetch.js';

@@ -1,6 +1,5 @@
-import { OAuthAppError } from '../errors.js';
+import { OAuthAppError, publicName } from '../errors.js';
 import { type LoginEvent, loginChannel } from '../events.js';
-import { publicName } from '../strategy-name.js';
 
 /** Reports how a login ended, once. */
 export class LoginReport {

@@ -1,11 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Advice } from '../advice/advice.js';
 import { kindOf } from '../checks.js';
-import { ConfigurationError } from '../errors.js';
+import { ConfigurationError, publicName } from '../errors.js';
 import type { Claims } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import { userIdOf } from '../session/user.js';
-import { publicName } from '../strategy-name.js';
 
 /** The user who logged in, as described by the access token and `userProfile`. */
 export interface Profile {

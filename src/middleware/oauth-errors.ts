@@ -7,12 +7,12 @@ import {
   ConfigurationError,
   NotAuthorizedError,
   OAuthAppError,
+  publicName,
   TokenError,
   TokenResponseError,
 } from '../errors.js';
 import { isInFrame, isPageRequest } from '../session/fetch-metadata.js';
 import { Visit } from '../session/visit.js';
-import { publicName } from '../strategy-name.js';
 import { holdsToken, isCallback, isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */

@@ -1,11 +1,10 @@
-import { ConfigurationError } from '../errors.js';
+import { ConfigurationError, nameOfTenant, publicName } from '../errors.js';
 import { GrantCodec } from '../grants/grant.js';
 import { GrantRepository } from '../grants/grant-repository.js';
 import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
 import type { Secret } from '../redaction.js';
 import { StoreAccess } from '../stores/store-access.js';
 import type { TokenStore } from '../stores/token-store.js';
-import { nameOfTenant, publicName } from '../strategy-name.js';
 import { abortable } from '../waiting.js';
 import type { TenantLogin } from './tenant-session.js';
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
-import { OAuthAppError, ofStrategy } from '../errors.js';
+import { nameOfTenant, OAuthAppError, ofStrategy, publicName } from '../errors.js';
 import { authenticate, type RouteOptions } from '../login/authenticate.js';
 import { hasCallbackParameters } from '../login/callback-request.js';
 import { type PassportActions, passOn } from '../login/passport-actions.js';
@@ -15,7 +15,6 @@ import { refuseFramework } from '../session/framework.js';
 import { originalUrl } from '../session/request-url.js';
 import { Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy.js';
-import { nameOfTenant, publicName } from '../strategy-name.js';
 import type { Directory } from './directory.js';
 import { TenantError, unknownTenant } from './tenant-error.js';
 import { canonicalTenant } from './tenant-name.js';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { nameOfTenant, publicName } from '../errors.js';
 import { sessionOf } from '../session/session.js';
-import { nameOfTenant, publicName } from '../strategy-name.js';
 import { canonicalTenant } from './tenant-name.js';
 
 /** A login at a tenant. */
