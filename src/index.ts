@@ -53,7 +53,7 @@ export {
   type StoredGrant,
   type TokenStore,
 } from './stores/token-store.js';
-export { Strategy } from './strategy.js';
+export { Strategy } from './strategy/strategy.js';
 
 declare global {
   namespace Express {

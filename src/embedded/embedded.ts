@@ -6,14 +6,14 @@ import type { FrameTarget } from '../login/pending-logins.js';
 import type { Handler } from '../middleware/api-client.js';
 import { FRAME_GATE, type FrameGate } from '../middleware/frame-option.js';
 import { holdsToken, isLoginRoute, JWT, loginRoute } from '../middleware/login-redirect.js';
-import type { Runtime } from '../runtime.js';
 import { isInFrame, isPrefetch, isSameOrigin } from '../session/fetch-metadata.js';
 import { refuseFramework } from '../session/framework.js';
 import { pathOf } from '../session/request-url.js';
 import { passportRecordOf, sessionOf } from '../session/session.js';
 import { setUser } from '../session/user.js';
 import { Visit } from '../session/visit.js';
-import { runtimeOf, type Strategy } from '../strategy.js';
+import type { Runtime } from '../strategy/runtime.js';
+import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { type DetachedSession, detachSession } from './detached-session.js';
 import { FrameLogins, type FramePopup } from './frame-logins.js';
 import {

@@ -5,10 +5,10 @@ import { AuthorizationError } from '../errors.js';
 import { GrantCodec, isRandomGrantId } from '../grants/grant.js';
 import type { FrameTarget } from '../login/pending-logins.js';
 import type { Popup, Popups } from '../login/popups.js';
-import type { Runtime } from '../runtime.js';
 import { CookieSeal } from '../session/cookie-seal.js';
 import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../session/session.js';
 import type { Visit } from '../session/visit.js';
+import type { Runtime } from '../strategy/runtime.js';
 import { CODE_LIFETIME_MS, challengeOf, type HandOver, HandOvers } from './hand-overs.js';
 
 /** A popup, and how its login ended so far. */

@@ -17,7 +17,7 @@ import { isSameOrigin } from '../session/fetch-metadata.js';
 import { refuseFramework } from '../session/framework.js';
 import { hostOf } from '../session/request-origin.js';
 import { pathOf } from '../session/request-url.js';
-import { runtimeOf, type Strategy } from '../strategy.js';
+import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { abortable } from '../waiting.js';
 import { AllowList } from './allow-list.js';
 import { MAX_STREAMS, OpenStreams, type StreamPermit } from './open-streams.js';

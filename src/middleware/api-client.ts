@@ -1,6 +1,6 @@
 import { type Optional, optionError, readOptions, withDefault } from '../checks.js';
 import { refuseFramework } from '../session/framework.js';
-import { runtimeOf, type Strategy } from '../strategy.js';
+import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { type Handler, type ManyStrategies, manyOf } from './many-strategies.js';
 
 export type { Handler };

@@ -1,13 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import type { Runtime } from '../runtime.js';
 import { settle } from '../session/callback-method.js';
 import { refuseFramework } from '../session/framework.js';
 import { passportRecordOf, polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../session/session.js';
 import { userOf } from '../session/user.js';
 import { Visit } from '../session/visit.js';
-import { runtimeOf, type Strategy } from '../strategy.js';
+import type { Runtime } from '../strategy/runtime.js';
+import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { type Handler, type ManyStrategies, manyOf } from './many-strategies.js';
 
 /**

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Strategy } from '../strategy.js';
+import type { Strategy } from '../strategy/strategy.js';
 
 /** A handler that Express 4, Express 5 and Connect all accept. */
 export type Handler = (req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void) => void;

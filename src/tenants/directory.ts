@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Strategy } from '../strategy.js';
+import type { Strategy } from '../strategy/strategy.js';
 import { withTimeout } from '../waiting.js';
 import { tenantUnavailable, unknownTenant } from './tenant-error.js';
 

@@ -14,7 +14,7 @@ import { FailedSource, NoGrantSource } from '../session/credential-sources.js';
 import { refuseFramework } from '../session/framework.js';
 import { originalUrl } from '../session/request-url.js';
 import { Visit } from '../session/visit.js';
-import { runtimeOf, type Strategy } from '../strategy.js';
+import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import type { Directory } from './directory.js';
 import { TenantError, unknownTenant } from './tenant-error.js';
 import { canonicalTenant } from './tenant-name.js';

@@ -14,7 +14,7 @@ import { type ManyStrategies, standIn } from '../middleware/many-strategies.js';
 import type { ImportedTokens } from '../oauth/imported-tokens.js';
 import type { KeepAliveOptions, KeepAliveResult } from '../options.js';
 import { checkVerify, resolveOptions } from '../options.js';
-import { runtimeOf, Strategy } from '../strategy.js';
+import { runtimeOf, Strategy } from '../strategy/strategy.js';
 import { Directory } from './directory.js';
 import { tenantClient } from './tenant-client.js';
 import { unknownTenant } from './tenant-error.js';

@@ -1,49 +1,49 @@
 import { createHash } from 'node:crypto';
-import { Advice } from './advice/advice.js';
-import { LoopGuard, ROUND_MAX_AGE_S, type Rounds } from './advice/loop-guard.js';
-import type { PermitSharing } from './api/account-share.js';
-import { type ApiClient, createApiClient } from './api/api-client.js';
-import type { CredentialSource } from './api/api-context.js';
-import { type ApiContext, createApiContext } from './api/api-context.js';
-import { userAgentOf } from './api/request-headers.js';
-import { publicName } from './errors.js';
-import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from './events.js';
-import { GrantCodec } from './grants/grant.js';
-import type { GrantSummary } from './grants/grant-summary.js';
-import { guardedLookup, HttpClient } from './http/http-client.js';
-import type { LoginContext } from './login/authenticate.js';
+import { Advice } from '../advice/advice.js';
+import { LoopGuard, ROUND_MAX_AGE_S, type Rounds } from '../advice/loop-guard.js';
+import type { PermitSharing } from '../api/account-share.js';
+import { type ApiClient, createApiClient } from '../api/api-client.js';
+import type { CredentialSource } from '../api/api-context.js';
+import { type ApiContext, createApiContext } from '../api/api-context.js';
+import { userAgentOf } from '../api/request-headers.js';
+import { publicName } from '../errors.js';
+import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from '../events.js';
+import { GrantCodec } from '../grants/grant.js';
+import type { GrantSummary } from '../grants/grant-summary.js';
+import { guardedLookup, HttpClient } from '../http/http-client.js';
+import type { LoginContext } from '../login/authenticate.js';
 import {
   type AuthorizationRequest,
   authorizationRequest,
   type FurtherParams,
   furtherParams,
-} from './login/begin-login.js';
-import type { CallbackOutcome } from './login/finish-login.js';
-import { PendingLogins } from './login/pending-logins.js';
-import type { Popups } from './login/popups.js';
-import { UsedLogins } from './login/used-logins.js';
-import type { AnyVerify } from './login/verify.js';
-import { endpointUrl } from './oauth/addresses.js';
-import { type ImportedTokens, readImportedTokens } from './oauth/imported-tokens.js';
-import { RevocationEndpoint } from './oauth/revocation-endpoint.js';
-import { scopeNames } from './oauth/scope.js';
-import { TokenEndpoint } from './oauth/token-endpoint.js';
-import type { Settings } from './options.js';
-import { askForParameters } from './refresh/application-grants.js';
-import { GrantCredentials } from './refresh/grant-credentials.js';
-import { GrantManager } from './refresh/grant-manager.js';
-import { cookieToken } from './session/browser-cookie.js';
-import { CookieSeal } from './session/cookie-seal.js';
-import { GrantManagers } from './session/grant-managers.js';
-import { RequestGrants } from './session/grant-reference.js';
-import { type PageScopes, pageScopesOf } from './session/page-scopes.js';
-import { RequestClients } from './session/request-clients.js';
-import { ABSOLUTE_URL, asRouted } from './session/request-url.js';
-import { ReturnCookie } from './session/return-cookie.js';
-import { SealedCookie } from './session/sealed-cookie.js';
-import { shortestLeaseMs } from './stores/held-lock.js';
-import { leaseMsOf } from './stores/lease-lock.js';
-import type { TokenStore } from './stores/token-store.js';
+} from '../login/begin-login.js';
+import type { CallbackOutcome } from '../login/finish-login.js';
+import { PendingLogins } from '../login/pending-logins.js';
+import type { Popups } from '../login/popups.js';
+import { UsedLogins } from '../login/used-logins.js';
+import type { AnyVerify } from '../login/verify.js';
+import { endpointUrl } from '../oauth/addresses.js';
+import { type ImportedTokens, readImportedTokens } from '../oauth/imported-tokens.js';
+import { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
+import { scopeNames } from '../oauth/scope.js';
+import { TokenEndpoint } from '../oauth/token-endpoint.js';
+import type { Settings } from '../options.js';
+import { askForParameters } from '../refresh/application-grants.js';
+import { GrantCredentials } from '../refresh/grant-credentials.js';
+import { GrantManager } from '../refresh/grant-manager.js';
+import { cookieToken } from '../session/browser-cookie.js';
+import { CookieSeal } from '../session/cookie-seal.js';
+import { GrantManagers } from '../session/grant-managers.js';
+import { RequestGrants } from '../session/grant-reference.js';
+import { type PageScopes, pageScopesOf } from '../session/page-scopes.js';
+import { RequestClients } from '../session/request-clients.js';
+import { ABSOLUTE_URL, asRouted } from '../session/request-url.js';
+import { ReturnCookie } from '../session/return-cookie.js';
+import { SealedCookie } from '../session/sealed-cookie.js';
+import { shortestLeaseMs } from '../stores/held-lock.js';
+import { leaseMsOf } from '../stores/lease-lock.js';
+import type { TokenStore } from '../stores/token-store.js';
 
 /** Grants that are deleted at a time: a long list must not flood the token store. */
 const DELETIONS_AT_ONCE = 50;
@@ -210,7 +210,7 @@ function issuersOf({ authUrl, tokenPath, revocationPath = tokenPath }: Settings)
 function permitSharing(max: number, namespace: string, store: () => TokenStore | undefined): PermitSharing {
   let loaded: Promise<Pick<PermitSharing, 'renew' | 'giveBack'>> | undefined;
   const load = () => {
-    loaded ??= import('./limits/shared-permits.js').then(
+    loaded ??= import('../limits/shared-permits.js').then(
       ({ SharedPermits }) => new SharedPermits({ max, namespace, store }),
     );
     return loaded;

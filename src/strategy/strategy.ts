@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
-import type { ApiClient } from './api/api-client.js';
-import { boolean, readOptions, result, withDefault } from './checks.js';
-import { ConfigurationError, ofStrategy } from './errors.js';
-import { checkedGrantId, newGrantId } from './grants/grant.js';
-import type { GrantSummary } from './grants/grant-summary.js';
-import { authenticate, type RouteOptions } from './login/authenticate.js';
-import type { PassportActions } from './login/passport-actions.js';
-import type { AnyVerify, Verify, VerifyWithRequest } from './login/verify.js';
-import { type ImportedTokens, visibleText } from './oauth/imported-tokens.js';
+import type { ApiClient } from '../api/api-client.js';
+import { boolean, readOptions, result, withDefault } from '../checks.js';
+import { ConfigurationError, ofStrategy } from '../errors.js';
+import { checkedGrantId, newGrantId } from '../grants/grant.js';
+import type { GrantSummary } from '../grants/grant-summary.js';
+import { authenticate, type RouteOptions } from '../login/authenticate.js';
+import type { PassportActions } from '../login/passport-actions.js';
+import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
+import { type ImportedTokens, visibleText } from '../oauth/imported-tokens.js';
 import {
   checkVerify,
   type KeepAliveOptions,
@@ -16,7 +16,7 @@ import {
   resolveOptions,
   type Settings,
   type StrategyOptions,
-} from './options.js';
+} from '../options.js';
 import { Runtime } from './runtime.js';
 
 /** The base class, without the types of Express that its own declarations bring along. */
@@ -216,7 +216,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
    */
   async *grants(options: { readonly signal?: AbortSignal | undefined } = {}): AsyncGenerator<GrantSummary, void> {
     try {
-      const { grantList, readListOptions } = await import('./jobs/grant-list.js');
+      const { grantList, readListOptions } = await import('../jobs/grant-list.js');
       const { signal } = readListOptions(options);
       yield* grantList(runtimeOf(this).managers.only(), signal);
     } catch (error) {
@@ -235,7 +235,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
    */
   async keepAlive(options: KeepAliveOptions): Promise<KeepAliveResult> {
     return await named(this.name, async () => {
-      const { keepAlive, readKeepAliveOptions } = await import('./jobs/keep-alive.js');
+      const { keepAlive, readKeepAliveOptions } = await import('../jobs/keep-alive.js');
       return await keepAlive(runtimeOf(this).managers.only(), readKeepAliveOptions(options));
     });
   }
