@@ -45,24 +45,27 @@ function withShortNames(names: readonly string[], prefix: string): string[] {
   return names.flatMap((name) => (name.startsWith(prefix) ? [name, name.slice(prefix.length)] : [name]));
 }
 
-/** The scopes that another one implies. @see https://docs.github.com/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps */
+/** The scopes that another one implies, beside those of its name. */
 const GITHUB_IMPLIES: ReadonlyMap<string, readonly string[]> = new Map(
   Object.entries({
     repo: ['repo:status', 'repo_deployment', 'public_repo', 'repo:invite', 'security_events'],
-    'admin:repo_hook': ['write:repo_hook', 'read:repo_hook'],
-    'write:repo_hook': ['read:repo_hook'],
-    'admin:org': ['write:org', 'read:org'],
-    'write:org': ['read:org'],
-    'admin:public_key': ['write:public_key', 'read:public_key'],
-    'write:public_key': ['read:public_key'],
     user: ['read:user', 'user:email', 'user:follow'],
     project: ['read:project'],
-    'write:packages': ['read:packages'],
-    'write:discussion': ['read:discussion'],
-    'admin:gpg_key': ['write:gpg_key', 'read:gpg_key'],
-    'write:gpg_key': ['read:gpg_key'],
+    codespace: ['codespace:secrets'],
+    'admin:enterprise': ['manage_runners:enterprise', 'manage_billing:enterprise'],
   }),
 );
+
+/**
+ * Returns a scope of GitHub with those that it implies: `admin:` implies `write:`, which implies `read:`.
+ *
+ * @see https://docs.github.com/apps/oauth-apps/building-oauth-apps/scopes-for-oauth-apps
+ */
+function withImpliedScopes(name: string): string[] {
+  const [, level, subject] = /^(admin|write):(.+)$/.exec(name) ?? [];
+  const lower = level === undefined ? [] : [`write:${subject}`, `read:${subject}`];
+  return [...new Set([name, ...lower, ...(GITHUB_IMPLIES.get(name) ?? [])])];
+}
 
 /**
  * GitLab.com. For an own instance replace `authUrl` and `baseUrl`. `scope` has to include `read_user`, `read_api` or `api`:
@@ -244,7 +247,7 @@ export const github: IdentifyingProvider = Object.freeze({
     return serviceProfile({ id, username: login, displayName: name, email });
   },
   // Of an OAuth app: a scope grants those below it, and GitHub leaves these out of its answer.
-  grantedScopes: (names: string[]): string[] => names.flatMap((name) => [name, ...(GITHUB_IMPLIES.get(name) ?? [])]),
+  grantedScopes: (names: string[]): string[] => names.flatMap(withImpliedScopes),
 });
 
 /**
@@ -311,7 +314,6 @@ export const microsoft: IdentifyingProvider = Object.freeze({
  * November 2026; whether refresh tokens rotate is not.
  *
  * @see https://discord.com/developers/docs/topics/oauth2
- * @see https://discord.com/.well-known/oauth-authorization-server
  * @see https://discord.com/.well-known/oauth-authorization-server
  */
 export const discord: IdentifyingProvider = Object.freeze({

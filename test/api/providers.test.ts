@@ -279,7 +279,11 @@ test.for(Object.entries(SERVICES))('%s logs in, refreshes and refuses as it docu
 test.for<[string, string[], string[]]>([
   ['google', ['openid', 'https://www.googleapis.com/auth/userinfo.email'], ['openid', 'email']],
   ['microsoft', ['https://graph.microsoft.com/User.Read', 'openid'], ['User.Read', 'openid', 'offline_access']],
-  ['github', ['repo', 'admin:org', 'gist'], ['public_repo', 'read:org', 'gist']],
+  [
+    'github',
+    ['repo', 'admin:org', 'write:packages', 'codespace'],
+    ['public_repo', 'read:org', 'read:packages', 'codespace:secrets'],
+  ],
 ])('%s grants %j, which an application knows as %j', ([name, names, known]) => {
   const { grantedScopes }: Partial<providers.Provider> = Reflect.get(providers, name);
   expect(grantedScopes?.(names)).toEqual(expect.arrayContaining([...names, ...known]));
