@@ -22,15 +22,7 @@ export function isRecent(since: number, maxAgeMs: number, now: number): boolean 
 /** How far a wall clock may be set back and still be trusted, in milliseconds: NTP steps it by less. */
 const SET_BACK_MS = 1_000;
 
-/**
- * Returns true if the wall clock was set back during a time that both clocks measured, in milliseconds. That time may then
- * hide a suspension that neither clock shows.
- */
-export function wasSetBack(monotonicMs: number, wallMs: number): boolean {
-  return wallMs < monotonicMs - SET_BACK_MS;
-}
-
-/** A moment on both clocks, in milliseconds: the monotonic one stands still while some machines are suspended, the wall clock may be set. */
+/** A moment on both clocks, in milliseconds: the monotonic one stops while some machines are suspended, the wall clock may be set. */
 export interface Moment {
   readonly monotonic: number;
   readonly wall: number;
@@ -39,7 +31,26 @@ export interface Moment {
 /** A moment that is infinitely long ago. */
 export const LONG_AGO: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
 
-/** Returns the current moment. @param clock Epoch milliseconds */
-export function momentOf(clock: () => number): Moment {
-  return { monotonic: performance.now(), wall: clock() };
+/** Returns the current moment, or one before it. @param clock Epoch milliseconds */
+export function momentOf(clock: () => number, agoMs = 0): Moment {
+  return { monotonic: performance.now() - agoMs, wall: clock() - agoMs };
+}
+
+/** How long ago a moment was, in milliseconds. */
+export interface Age {
+  readonly ageMs: number;
+  /** On the wall clock; infinite once it was set back, since a suspension may not show then. */
+  readonly wallAgeMs: number;
+}
+
+/** Returns how long ago a moment was, on each clock. @param clock Epoch milliseconds, as of the moment */
+export function ageOf({ monotonic, wall }: Moment, clock: () => number): Age {
+  const [ageMs, wallMs] = [performance.now() - monotonic, clock() - wall];
+  return { ageMs, wallAgeMs: wallMs < ageMs - SET_BACK_MS ? Number.POSITIVE_INFINITY : wallMs };
+}
+
+/** Returns true if a moment was less than `ms` milliseconds ago, on both clocks. @param clock Epoch milliseconds, as of the moment */
+export function isWithin(ms: number, moment: Moment, clock: () => number): boolean {
+  const { ageMs, wallAgeMs } = ageOf(moment, clock);
+  return ageMs < ms && wallAgeMs < ms;
 }

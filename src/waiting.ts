@@ -24,11 +24,22 @@ export class KeyedQueue {
     }
   }
 
-  /** Waits for the turn of a task that its caller runs itself. Resolves to the function that ends the turn. */
-  turn(key: string): Promise<() => void> {
-    return new Promise((resolve) => {
-      void this.run(key, () => new Promise<void>((endTurn) => resolve(endTurn)));
+  /**
+   * Waits for the turn of a task that its caller runs itself. Resolves to the function that ends the turn. A caller that gives up
+   * lets the next one through in its turn.
+   *
+   * @throws like {@link withTimeout}
+   */
+  async turn(key: string, ms: number, timeoutError: () => Error, signal?: AbortSignal): Promise<() => void> {
+    const turn = new Promise<() => void>((resolve) => {
+      void this.run(key, () => new Promise<void>(resolve));
     });
+    try {
+      return await withTimeout(turn, ms, timeoutError, signal);
+    } catch (error) {
+      void turn.then((endTurn) => endTurn());
+      throw error;
+    }
   }
 
   /** Resolves when every task that runs or waits now has settled. */

@@ -1,4 +1,4 @@
-import { LONG_AGO, type Moment, momentOf, remainingMs } from '../clock.js';
+import { isWithin, LONG_AGO, type Moment, momentOf } from '../clock.js';
 import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import { hubOf, type OnChange } from '../stores/store-hub.js';
@@ -106,13 +106,7 @@ export class GrantRepository {
     const seen = this.#cache.get(id);
     if (seen === undefined) return undefined;
     const { cache, clock } = this.#options;
-    const { monotonic, wall } = seen.since;
-    // By both clocks: a wall clock that was set back would use it for longer.
-    const isRecent =
-      cache !== undefined &&
-      performance.now() - monotonic < cache.ttlMs &&
-      remainingMs(wall + cache.ttlMs, clock(), cache.ttlMs) > 0;
-    return isRecent || this.access.isDown ? seen.grant : undefined;
+    return (cache && isWithin(cache.ttlMs, seen.since, clock)) || this.access.isDown ? seen.grant : undefined;
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import type { Age } from '../clock.js';
 import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import { type Grant, hasSameTokens, isEmptyGrant, isPastEnd } from '../grants/grant.js';
@@ -6,7 +7,6 @@ import type { GrantRepository } from '../grants/grant-repository.js';
 import { TransportError } from '../http/transport-error.js';
 import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
-import type { LockAge } from '../stores/held-lock.js';
 import { LockedRefreshes, type LockedResult, NO_GRANT, type RefreshInFlight } from './locked-refreshes.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
@@ -31,7 +31,7 @@ export interface RefresherOptions {
  * How old the lock may be when a refresh token is sent, in milliseconds; by try. Beyond it, too little of its lease is
  * left for saves that fail. Usually it is a few milliseconds old; a read of a slow store takes up to 5 s.
  */
-const MAX_LOCK_AGES: readonly LockAge[] = [
+const MAX_LOCK_AGES: readonly Age[] = [
   { ageMs: 1_000, wallAgeMs: 1_000 },
   { ageMs: 5_000, wallAgeMs: 5_000 },
   // A wall clock that has jumped each time is being set; no machine is suspended that often.

@@ -1,13 +1,5 @@
-import { wasSetBack } from '../clock.js';
+import { type Age, ageOf, type Moment, momentOf } from '../clock.js';
 import type { HeldLease } from './token-store.js';
-
-/** How old a lock may be when a refresh token is sent, on each clock, in milliseconds. */
-export interface LockAge {
-  /** On the monotonic clock, which stops while some machines are suspended. */
-  readonly ageMs: number;
-  /** On the wall clock, which may be set; infinite once it was set back, since a suspension may not show then. */
-  readonly wallAgeMs: number;
-}
 
 /** How long a save takes at the most, and some time to spare, in milliseconds. */
 const SAVE_MS = 3_000;
@@ -35,10 +27,10 @@ export class HeldLock {
   readonly #lease: HeldLease | undefined;
   readonly #leaseMs: number;
   readonly #clock: () => number;
+  readonly #askedAt: Moment;
   readonly #end: () => Promise<void>;
-  readonly #askedAt: { readonly monotonic: number; readonly wall: number };
   readonly #holds: Promise<unknown>[] = [];
-  #maxAge: LockAge = { ageMs: 0, wallAgeMs: 0 };
+  #maxAge: Age = { ageMs: 0, wallAgeMs: 0 };
   #isReleased = false;
 
   /**
@@ -51,9 +43,8 @@ export class HeldLock {
     this.isLease = this.#lease !== undefined;
     this.#leaseMs = lease === 'none' ? Number.POSITIVE_INFINITY : (lease?.leaseMs ?? USUAL_LEASE_MS);
     this.#clock = clock;
+    this.#askedAt = momentOf(clock, this.#lease?.ageMs);
     this.#end = end;
-    const ageMs = this.#lease?.ageMs ?? 0;
-    this.#askedAt = { monotonic: performance.now() - ageMs, wall: clock() - ageMs };
   }
 
   /**
@@ -62,7 +53,7 @@ export class HeldLock {
    *
    * @param limit Default: none but the lease.
    */
-  limitTo(requestMs: number, limit: LockAge = { ageMs: Number.POSITIVE_INFINITY, wallAgeMs: 0 }): this {
+  limitTo(requestMs: number, limit: Age = { ageMs: Number.POSITIVE_INFINITY, wallAgeMs: 0 }): this {
     const isEnough = this.#leaseMs >= shortestLeaseMs(requestMs);
     // Under a lease that is too short, each request may outlive it: most do not.
     const ageMs = Math.min(limit.ageMs, isEnough ? this.#leaseMs - requestMs - SAVE_MS : this.#leaseMs / 2);
@@ -74,7 +65,7 @@ export class HeldLock {
   /** True while a refresh token may be sent under the lock: it is young enough, and not released yet. */
   get maySend(): boolean {
     if (this.#isReleased) return false;
-    const { ageMs, wallAgeMs } = this.#age();
+    const { ageMs, wallAgeMs } = ageOf(this.#askedAt, this.#clock);
     return ageMs <= this.#maxAge.ageMs && wallAgeMs <= this.#maxAge.wallAgeMs;
   }
 
@@ -90,7 +81,7 @@ export class HeldLock {
    * must not give the lock to a process that knows the old pair only.
    */
   holdMs(): number {
-    const leftMs = this.#leaseMs - this.#age().ageMs - Math.min(SAVE_MS, this.#leaseMs / 2);
+    const leftMs = this.#leaseMs - ageOf(this.#askedAt, this.#clock).ageMs - Math.min(SAVE_MS, this.#leaseMs / 2);
     return Math.max(0, Math.min(MAX_HOLD_MS, leftMs));
   }
 
@@ -101,20 +92,14 @@ export class HeldLock {
 
   /** Releases the lock, and waits for that for a while; or has it released once all that it is held for has settled. */
   async release(): Promise<void> {
-    const released = this.#endAfterHolds();
-    if (this.#holds.length === 0) await released;
-  }
-
-  async #endAfterHolds(): Promise<void> {
-    // More may be added while this waits.
-    for (const hold of this.#holds) await hold;
-    this.#isReleased = true;
-    await this.#end();
-  }
-
-  #age(): LockAge {
-    const { monotonic, wall } = this.#askedAt;
-    const [ageMs, wallAgeMs] = [performance.now() - monotonic, this.#clock() - wall];
-    return { ageMs, wallAgeMs: wasSetBack(ageMs, wallAgeMs) ? Number.POSITIVE_INFINITY : wallAgeMs };
+    const [hold] = this.#holds;
+    if (!hold) {
+      this.#isReleased = true;
+      return await this.#end();
+    }
+    void hold.then(() => {
+      this.#holds.shift();
+      return this.release();
+    });
   }
 }

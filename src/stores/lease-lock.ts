@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { number, type Optional, withDefault, withMethods } from '../checks.js';
-import { wasSetBack } from '../clock.js';
+import { ageOf, isWithin, momentOf } from '../clock.js';
 import { TokenStoreError } from '../errors.js';
 import { KeyedQueue, pause, withTimeout } from '../waiting.js';
 import type { HeldLease } from './token-store.js';
@@ -60,26 +60,56 @@ export const leaseSeconds: Optional<number> = withDefault(
 export function leaseLock(lease: Lease, leaseMs: number): LeaseLock {
   withMethods<Lease>('an object with the methods take and release', ['take', 'release'], ['isHeld'])('lease', lease);
   number(1000, MAX_LEASE_SECONDS * 1000, 'milliseconds')('leaseMs', leaseMs);
-  const line = new KeyedQueue();
-  const lock: LeaseLock = async (id, work) => {
+  const queue = new KeyedQueue();
+  return ofLength(leaseMs, async (id, work) => {
     const deadline = performance.now() + leaseMs + MARGIN_MS;
-    const endTurn = await ownTurn(line, id, leaseMs + MARGIN_MS);
+    const endTurn = await queue.turn(id, leaseMs + MARGIN_MS, () => lockTimeout('work of this process'));
     try {
-      const { owner, ageMs } = await takeLease(lease, id, leaseMs, deadline);
-      const leftMs = leaseMs - ageMs;
-      const [endsAt, wallEndsAt] = [performance.now() + leftMs, Date.now() + leftMs];
-      const hasEnded = (): boolean => performance.now() >= endsAt || Date.now() >= wallEndsAt;
-      const isHeld = async (): Promise<boolean> => (await lease.isHeld?.(id, owner)) ?? !hasEnded();
-      try {
-        return await work({ leaseMs, ageMs, isHeld });
-      } finally {
-        await releaseLease(lease, id, owner, leaseMs);
+      let pauseMs: number = TAKE_PAUSE_MS.first;
+      for (;;) {
+        const done = await underLease(lease, leaseMs, id, work);
+        if (done) return done.result;
+        const leftMs = deadline - performance.now();
+        if (leftMs <= 0) throw lockTimeout('another process');
+        // Jitter, so that the waiters of many processes do not ask at the same time.
+        await pause(Math.min(leftMs, pauseMs * (1 + Math.random())));
+        pauseMs = Math.min(pauseMs * TAKE_PAUSE_MS.growth, TAKE_PAUSE_MS.max);
       }
     } finally {
       endTurn();
     }
-  };
-  return ofLength(leaseMs, lock);
+  });
+}
+
+/** Runs the work under the lease, if that can be had at once. */
+async function underLease<T>(
+  lease: Lease,
+  leaseMs: number,
+  id: string,
+  work: (lease: HeldLease) => Promise<T>,
+): Promise<{ readonly result: T } | undefined> {
+  const owner = randomUUID();
+  // The lease begins after this.
+  const askedAt = momentOf(Date.now);
+  const taking = lease.take(id, owner);
+  const release = (): Promise<void> => releaseLease(lease, id, owner, leaseMs);
+  const isTaken = await withTimeout(taking, TAKE_MS, storeTimeout).catch((error: unknown) => {
+    // The lease may have been granted all the same, with only the answer lost; or may be yet.
+    void release();
+    taking.then(release, () => undefined);
+    throw error;
+  });
+  if (!isTaken) return undefined;
+  try {
+    const isRunning = (): boolean => isWithin(leaseMs, askedAt, Date.now);
+    // This process was frozen, or may have been: the lease may have expired, and have another owner.
+    if (!isRunning()) return undefined;
+    const isHeld = async (): Promise<boolean> => (await lease.isHeld?.(id, owner)) ?? isRunning();
+    const ageMs = Math.max(...Object.values(ageOf(askedAt, Date.now)));
+    return { result: await work({ leaseMs, ageMs, isHeld }) };
+  } finally {
+    await release();
+  }
 }
 
 /** Lengths of the leases of locks, in milliseconds. */
@@ -94,52 +124,6 @@ export function ofLength<Lock extends object>(leaseMs: number, lock: Lock): Lock
 /** Returns the length of the lease of a token store's lock, in milliseconds; `undefined` for a lock of other making. */
 export function leaseMsOf(lock: object | undefined): number | undefined {
   return lock && lengths.get(lock);
-}
-
-/** Waits until the earlier callers of this process have finished. A caller that gives up lets the next one through in its turn. */
-async function ownTurn(line: KeyedQueue, id: string, limitMs: number): Promise<() => void> {
-  const turn = line.turn(id);
-  try {
-    return await withTimeout(turn, limitMs, () => lockTimeout('this process still runs work for the same grant'));
-  } catch (error) {
-    void turn.then((endTurn) => endTurn());
-    throw error;
-  }
-}
-
-/** Resolves to the owner's name, and the age of the lease, once that is taken; rejects at the deadline. */
-async function takeLease(
-  lease: Lease,
-  id: string,
-  leaseMs: number,
-  deadline: number,
-): Promise<{ readonly owner: string; readonly ageMs: number }> {
-  for (
-    let pauseMs: number = TAKE_PAUSE_MS.first;
-    ;
-    pauseMs = Math.min(pauseMs * TAKE_PAUSE_MS.growth, TAKE_PAUSE_MS.max)
-  ) {
-    const owner = randomUUID();
-    // The lease begins after this. The monotonic clock stops while some machines are suspended; the wall clock may be set.
-    const askedAt = [performance.now(), Date.now()] as const;
-    const taking = lease.take(id, owner);
-    const isTaken = await withTimeout(taking, TAKE_MS, storeTimeout).catch((error: unknown) => {
-      const release = (): Promise<void> => releaseLease(lease, id, owner, leaseMs);
-      // The lease may have been granted all the same, with only the answer lost; or may be yet.
-      void release();
-      taking.then(release, () => undefined);
-      throw error;
-    });
-    const ages = [performance.now() - askedAt[0], Date.now() - askedAt[1]] as const;
-    const ageMs = Math.max(...ages);
-    if (isTaken && ageMs < leaseMs && !wasSetBack(...ages)) return { owner, ageMs };
-    // This process was frozen, or may have been: the lease may have expired, and belong to another owner.
-    if (isTaken) await releaseLease(lease, id, owner, leaseMs);
-    const leftMs = deadline - performance.now();
-    if (leftMs <= 0) throw lockTimeout('another process holds it');
-    // Jitter, so that the waiters of many processes do not ask at the same time.
-    await pause(Math.min(leftMs, pauseMs * (1 + Math.random())));
-  }
 }
 
 /**
@@ -163,17 +147,15 @@ async function releaseLease(lease: Lease, id: string, owner: string, leaseMs: nu
       );
     }
   });
-  await withTimeout(first, RELEASE_MS, () => lockTimeout('it is not released')).catch(() => undefined);
+  await withTimeout(first, RELEASE_MS, storeTimeout).catch(() => undefined);
 }
 
 function storeTimeout(): TokenStoreError {
-  return new TokenStoreError(`The token store did not lock a grant within ${TAKE_MS} ms.`, {
-    code: 'ERR_TOKEN_STORE_TIMEOUT',
-  });
+  const message = `The token store did not lock a grant within ${TAKE_MS} ms.`;
+  return new TokenStoreError(message, { code: 'ERR_TOKEN_STORE_TIMEOUT' });
 }
 
-function lockTimeout(reason: string): TokenStoreError {
-  return new TokenStoreError(`Expected to lock the grant in time: ${reason}. The next request tries again.`, {
-    code: 'ERR_TOKEN_STORE_LOCKED',
-  });
+function lockTimeout(holder: string): TokenStoreError {
+  const message = `Timed out waiting for the grant's lock, held by ${holder}. The next request tries again.`;
+  return new TokenStoreError(message, { code: 'ERR_TOKEN_STORE_LOCKED' });
 }

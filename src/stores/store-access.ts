@@ -128,7 +128,10 @@ export class StoreAccess {
    */
   async acquire(id: string, signal?: AbortSignal): Promise<HeldLock> {
     const store = this.#store;
-    if (!store.lock) return await this.#acquireHere(id, signal);
+    if (!store.lock) {
+      const end = await hubOf(store).locks.turn(id, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
+      return new HeldLock('none', this.#clock, async () => end());
+    }
     let [isTaken, isGivenUp] = [false, false];
     let end = ignore;
     const ended = new Promise<void>((resolve) => {
@@ -161,17 +164,6 @@ export class StoreAccess {
     } catch (error) {
       isGivenUp = true;
       end();
-      throw error instanceof OAuthAppError ? error : this.#failed(error);
-    }
-  }
-
-  async #acquireHere(id: string, signal: AbortSignal | undefined): Promise<HeldLock> {
-    const turn = hubOf(this.#store).lock(id);
-    try {
-      const end = await withTimeout(turn, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
-      return new HeldLock('none', this.#clock, async () => end());
-    } catch (error) {
-      void turn.then((end) => end());
       throw error instanceof OAuthAppError ? error : this.#failed(error);
     }
   }

@@ -32,16 +32,12 @@ export function hubOf(store: TokenStore): StoreHub {
  * which it reports changes.
  */
 export class StoreHub {
-  readonly #locks = new KeyedQueue();
+  /** The locks of ids in this process. */
+  readonly locks: KeyedQueue = new KeyedQueue();
   /** Weakly held: a strategy that is dropped without `close()` is not kept by its store. */
   readonly #listeners = new Set<WeakRef<OnChange>>();
   readonly #dropped = new FinalizationRegistry<WeakRef<OnChange>>((listener) => this.#remove(listener));
   #stopWatching: (() => void) | undefined;
-
-  /** Takes the lock of an id in this process. Resolves to the function that gives it back. */
-  lock(id: string): Promise<() => void> {
-    return this.#locks.turn(id);
-  }
 
   /**
    * Calls `listener`, which it does not keep alive, for changes by other processes. Opens the store's connection for that with
