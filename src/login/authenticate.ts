@@ -124,9 +124,11 @@ async function handleLogin(
   if (isPrefetch(headers) && !isFetch(headers)) {
     throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }
-  // Not an error: Turbo shows the page of one, and loads the page anew after an answer without a type.
+  // Answered here, since a script would follow failureRedirect. Turbo loads the page anew after an answer that is no HTML.
   if (isFetch(headers)) {
-    actions.fail({ message: BY_SCRIPT }, 403);
+    res.statusCode = 403;
+    res.setHeader('Content-Type', 'text/plain; charset=utf-8');
+    res.end(BY_SCRIPT);
     return;
   }
   const ownerless = options.assignProperty ? refuseOwnerless(grants, req) : undefined;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
 import { settle } from '../session/callback-method.js';
-import { refuseFramework } from '../session/framework.js';
+import { refuseFramework, refuseOldPassport } from '../session/framework.js';
 import { passportRecordOf, polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../session/session.js';
 import { userOf } from '../session/user.js';
 import { Visit } from '../session/visit.js';
@@ -70,6 +70,7 @@ export async function endPassportLogin(req: IncomingMessage): Promise<void> {
     delete session.passport;
     return;
   }
+  refuseOldPassport(req);
   polyfillSessionMethods(session, false);
   await settle((done) => logOut.call(req, done)).catch((error: unknown) => {
     throw sessionStoreFailed(error);

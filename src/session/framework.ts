@@ -42,3 +42,18 @@ export function refuseFramework(
   next(error);
   return true;
 }
+
+/**
+ * Throws if the request's Passport is older than 0.6: its `logOut` takes no callback, so whoever waits for one would hang.
+ *
+ * @throws ConfigurationError
+ */
+export function refuseOldPassport(req: IncomingMessage): void {
+  const member = (of: unknown, name: string): unknown => Object(of)[name];
+  const manager = member(req, '_sessionManager') ?? member(member(member(req, '_passport'), 'instance'), '_sm');
+  const logOut = member(manager, 'logOut');
+  if (typeof logOut !== 'function' || logOut.length !== 2) return;
+  throw new ConfigurationError(
+    "Passport is older than 0.6, so its req.logOut() takes no callback and would never end. Install passport@0.7; the application's own req.logout() then needs a callback.",
+  );
+}

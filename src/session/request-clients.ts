@@ -8,7 +8,7 @@ import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { FailedSource, NoGrantSource } from './credential-sources.js';
 import { isPageRequest } from './fetch-metadata.js';
-import { frameworkError } from './framework.js';
+import { frameworkError, refuseOldPassport } from './framework.js';
 import type { GrantManagers } from './grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
 import { LogoutRoutes } from './logout-routes.js';
@@ -179,6 +179,7 @@ export class RequestClients {
     const { logoutRoutes } = this;
     const { grants } = this.#options;
     const wrapped: LogOut = function logOutAndDeleteGrant(given, callback) {
+      refuseOldPassport(this);
       logoutRoutes.add(this);
       const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
       // Sessions without a store (cookie-session) lack the methods that Passport calls.

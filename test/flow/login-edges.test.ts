@@ -337,10 +337,13 @@ describe('the login route', threats(62, 76), () => {
     expect([answer.status, answer.headers.location]).toEqual([302, expect.stringContaining(world.service.authUrl)]);
   });
 
-  test('leads to its failureRedirect under Connect as well, whose responses have no redirect', async () => {
+  test("answers a script's request itself, with what to do, and a decline by its failureRedirect, under Connect too", async () => {
     await open({ framework: 'connect', authenticate: { failureRedirect: '/declined' } });
     const answer = await rawRequest(world.url, '/login', { headers: { 'sec-fetch-dest': 'empty' } });
-    expect([answer.status, answer.headers.location]).toEqual([302, '/declined']);
+    expect([answer.status, answer.headers.location]).toEqual([403, undefined]);
+    expect(answer.text).toContain('Begin the login with a link to this route');
+    const declined = await visit(await world.begin(browser, { decline: true }));
+    expect([declined.status, declined.headers.get('location')]).toEqual([302, '/declined']);
   });
 
   test('adds the authorizationParams of one route to those of the strategy', async () => {

@@ -51,6 +51,30 @@ test('logout leaves the client of the same request without authorization', async
   expect((await visit('/leave')).json()).toEqual({ authorized: false });
 });
 
+test.each([{}, { grantId: byUser }])(
+  'a Passport older than 0.6, whose logout takes no callback, gets an error that says so (%j)',
+  async (options) => {
+    await open({
+      withoutApiClient: true,
+      strategy: options,
+      routes: (app, { strategy }) => {
+        app.use((req, _res, next) => {
+          const old = { _sessionManager: { logOut: (_req: unknown, _done: unknown) => {} }, logOut: () => {} };
+          Object.assign(req, old).logout = old.logOut;
+          next();
+        });
+        app.use(apiClient(strategy));
+        app.get('/leave', logout(strategy));
+      },
+    });
+    await logIn();
+    expect((await visit('/leave')).json()).toMatchObject({
+      code: 'ERR_CONFIGURATION',
+      message: expect.stringContaining('Install passport@0.7'),
+    });
+  },
+);
+
 test('logout keeps the grants of other users, and other logins of the same user', async () => {
   await open();
   const [here, there, other] = [new Browser(), new Browser(), new Browser()];
