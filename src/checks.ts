@@ -1,6 +1,6 @@
 import { IncomingMessage } from 'node:http';
 import { ConfigurationError } from './errors.js';
-import { Secret } from './redaction.js';
+import { Secret, safeCause } from './redaction.js';
 
 /**
  * Reads one option: returns its value checked, and in the unit that the code works in.
@@ -29,6 +29,11 @@ const MAX_URL_LENGTH = 2048;
 
 /** A loopback host in the form of `URL.hostname` (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
 export const LOOPBACK_HOST: RegExp = /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/;
+
+/** Returns true for an https URL, and for an http one of a loopback host. */
+export function isSecureUrl({ protocol, hostname }: URL): boolean {
+  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK_HOST.test(hostname));
+}
 
 /**
  * Returns true for one lower-case label of a host name: letters, digits and inner hyphens, 63 at most (RFC 1123, 2.1).
@@ -184,14 +189,17 @@ export function strategyName(option: string, value: unknown): string {
   );
 }
 
+/** Returns true for visible ASCII without quotes and backslashes (RFC 6749, 3.3). */
+export function isScopeName(name: unknown): boolean {
+  return typeof name === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name);
+}
+
 /**
- * Reads scope names of visible ASCII without quotes and backslashes (RFC 6749, 3.3); joins them with single spaces. `''`
- * and `[]` are for services without scopes.
+ * Reads scope names and joins them with single spaces. `''` and `[]` are for services without scopes.
  */
 export function scope(option: string, value: unknown): string {
   if (value === '' || (Array.isArray(value) && value.length === 0)) return '';
   const names = typeof value === 'string' ? value.split(' ').filter((name) => name !== '') : value;
-  const isScopeName = (name: unknown): boolean => typeof name === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name);
   if (Array.isArray(names) && names.length > 0 && names.every(isScopeName)) return names.join(' ');
   throw optionError(
     option,
@@ -243,6 +251,21 @@ function furtherParams(own: ReadonlySet<string>): Reader<Readonly<Record<string,
     }
     return Object.freeze(params);
   };
+}
+
+/** Calls an application's function. @param expected What it should have returned. @throws ConfigurationError if it throws */
+export function call<T>(option: string, expected: string, fn: () => T): T {
+  try {
+    return fn();
+  } catch (error) {
+    throw callError(option, expected, error);
+  }
+}
+
+/** Returns the error for a function of the application that threw. */
+export function callError(option: string, expected: string, error: unknown): ConfigurationError {
+  const message = `${option}: the function threw instead of returning ${expected}`;
+  return new ConfigurationError(message, { option, cause: safeCause(error) });
 }
 
 /** Returns the result of an application's function, which must not be a promise: it would not be awaited. */

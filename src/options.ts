@@ -16,12 +16,18 @@ import {
   issuerIdentifier,
   serviceAddress,
 } from './oauth/addresses.js';
-import { type Claims, claimedDomain, type OrganizationDomainReader, type TokenResponseFields } from './oauth/claims.js';
-import { type EnterpriseUrlReader, enterpriseUrlOf } from './oauth/enterprise-url.js';
+import {
+  type Claims,
+  claimedDomain,
+  type EnterpriseUrlReader,
+  enterpriseUrlOf,
+  type OrganizationDomainReader,
+  type TokenResponseFields,
+} from './oauth/claims.js';
 import { HostPatterns } from './oauth/host-patterns.js';
 import type { EndsGrant } from './oauth/refusal.js';
-import type { GrantedScopes } from './oauth/scope.js';
 import type { ApplicationGrant, TokenParams } from './oauth/token-endpoint.js';
+import type { GrantedScopes } from './oauth/token-response.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 import { MAX_TIMER_MS } from './waiting.js';

@@ -2,7 +2,7 @@ import { isDnsLabel } from '../checks.js';
 import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
-import { asEnterpriseUrl } from '../oauth/enterprise-url.js';
+import { asEnterpriseUrl } from '../oauth/claims.js';
 import type { HostPatterns } from '../oauth/host-patterns.js';
 import { pause } from '../waiting.js';
 import type { PermitSharing } from './account-share.js';

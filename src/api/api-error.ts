@@ -1,7 +1,7 @@
 import { OAuthAppError, ServiceUnavailableError, TokenResponseError } from '../errors.js';
 import type { HttpHeaders } from '../http/message.js';
 import type { TransportError, TransportFault } from '../http/transport-error.js';
-import { grantedScope } from '../oauth/scope.js';
+import { grantedScope } from '../oauth/token-response.js';
 import { withoutSecrets } from '../redaction.js';
 import type { SchemaIssue } from './call-options.js';
 

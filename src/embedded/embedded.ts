@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { lostCookieCause, refuseUnpartitionedSession } from '../advice/session-cookie.js';
-import { fn, LOOPBACK_HOST, optionError, type Reader, readOptions, requiredOption, withDefault } from '../checks.js';
+import { fn, isSecureUrl, optionError, type Reader, readOptions, requiredOption, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import type { FrameTarget } from '../login/pending-logins.js';
 import type { Handler } from '../middleware/api-client.js';
@@ -326,8 +326,8 @@ function origins(option: string, value: unknown): readonly string[] {
   const all: unknown[] = Array.isArray(value) ? value : [];
   const isOrigin = (one: unknown): boolean => {
     if (typeof one !== 'string' || one.includes('*') || !URL.canParse(one)) return false;
-    const { origin, protocol, hostname } = new URL(one);
-    return one === origin && (protocol === 'https:' || (protocol === 'http:' && LOOPBACK_HOST.test(hostname)));
+    const url = new URL(one);
+    return one === url.origin && isSecureUrl(url);
   };
   if (all.length > 0 && all.every(isOrigin)) return all.map(String);
   throw optionError(option, "expected origins of the service, such as ['https://cad.example.com']: no path, and no *");

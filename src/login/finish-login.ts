@@ -3,12 +3,10 @@ import type { Advice } from '../advice/advice.js';
 import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
 import * as check from '../checks.js';
-import { AuthorizationError, ConfigurationError } from '../errors.js';
+import { AuthorizationError } from '../errors.js';
 import type { TokenResponseFields } from '../oauth/claims.js';
-import { scopeNames } from '../oauth/scope.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
-import type { TokenSet } from '../oauth/token-response.js';
-import { safeCause } from '../redaction.js';
+import { scopeNames, type TokenSet } from '../oauth/token-response.js';
 import { fixedSource } from '../session/credential-sources.js';
 import type { PageScopes } from '../session/page-scopes.js';
 import type { ReturnCookie } from '../session/return-cookie.js';
@@ -193,7 +191,12 @@ function declined(
   // Some services say `consent_required` of a user who declined. After `prompt=none` it says that the user was not asked
   // (OpenID Connect Core, 3.1.2.6).
   const isDecline = declines
-    ? callDeclines(declines, { error, description })
+    ? Boolean(
+        check.result(
+          'declines',
+          check.call('declines', 'true or false', () => declines({ error, description })),
+        ),
+      )
     : DECLINED.has(error) || (error === 'consent_required' && !isSilent);
   if (isDecline) return { kind: 'fail', reason: 'declined', info: { message: 'The user declined authorization' } };
   const word = /^[\w.-]{1,64}$/.test(error) ? error : undefined;
@@ -201,16 +204,4 @@ function declined(
     `The authorization endpoint returned ${word === undefined ? 'an error that is no OAuth error code' : `the error ${word}`}.`,
     { error: word, description },
   );
-}
-
-function callDeclines(declines: Declines, answer: Parameters<Declines>[0]): boolean {
-  try {
-    return Boolean(check.result('declines', declines(answer)));
-  } catch (error) {
-    if (error instanceof ConfigurationError) throw error;
-    throw new ConfigurationError('declines: the function threw instead of returning true or false', {
-      option: 'declines',
-      cause: safeCause(error),
-    });
-  }
 }

@@ -1,4 +1,5 @@
 import * as check from '../checks.js';
+import { NotAuthorizedError } from '../errors.js';
 
 /** Placeholder in the template of the enterprise address. */
 const DOMAIN = '{domain}';
@@ -22,7 +23,7 @@ export function serviceAddress(option: string, value: unknown): string {
 /** Parses an https URL, or an http URL of a loopback host, without credentials and fragment. @throws ConfigurationError */
 function secureUrl(option: string, value: unknown): URL {
   const url = parseAddress(option, value);
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && check.LOOPBACK_HOST.test(url.hostname))) {
+  if (!check.isSecureUrl(url)) {
     throw check.optionError(
       option,
       `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`,
@@ -101,6 +102,19 @@ export function authorizationAddress(option: string, value: unknown): string {
 /** Returns the URL of an endpoint. @param address As {@link endpointAddress} returns it */
 export function endpointUrl(authUrl: string, address: string): URL {
   return new URL(address.startsWith('/') ? `${authUrl}${address}` : address);
+}
+
+/** Returns true if tokens may be sent to an origin. @param issuedBy The origins that issued them; `undefined` if that is not kept. */
+export function isIssuer(issuedBy: string | undefined, origin: string): boolean {
+  return issuedBy === undefined || issuedBy.split(' ').includes(origin);
+}
+
+/** Returns the error of a grant that another authorization server has issued than that of its tenant now. */
+export function tenantChanged(): NotAuthorizedError {
+  return new NotAuthorizedError(
+    'The authorization server of this tenant is not the one that issued the grant, so the refresh token was not sent. The grant is kept. Log in again, or correct what resolve returns.',
+    { code: 'ERR_TENANT_CHANGED' },
+  );
 }
 
 /**

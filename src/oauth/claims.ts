@@ -1,6 +1,6 @@
-import { isDnsLabel } from '../checks.js';
-import { ConfigurationError, TokenResponseError } from '../errors.js';
-import { safeCause } from '../redaction.js';
+import { call, isDnsLabel, isSecureUrl } from '../checks.js';
+import { TokenResponseError } from '../errors.js';
+import type { HostPatterns } from './host-patterns.js';
 
 /** The claims of an access token. Their signature is not verified: claims route and name, they never authorize. */
 export type Claims = Readonly<Record<string, unknown>>;
@@ -10,6 +10,9 @@ export type TokenResponseFields = Readonly<Record<string, unknown>>;
 
 /** Reads the organization domain from claims and token response. `undefined`, `null` or `''` means no organization. */
 export type OrganizationDomainReader = (claims: Claims, tokenResponse: TokenResponseFields) => unknown;
+
+/** Reads the base address of an organization's API from the same. `undefined`, `null` or `''` means that of all others. */
+export type EnterpriseUrlReader = OrganizationDomainReader;
 
 /** Reads the claim `domain`, by default. */
 export const claimedDomain: OrganizationDomainReader = ({ domain }) => domain;
@@ -88,16 +91,7 @@ export function organizationDomainOf(
   read: OrganizationDomainReader,
   tokenResponse: TokenResponseFields = {},
 ): string | undefined {
-  let value: unknown;
-  try {
-    value = read(claims, tokenResponse);
-  } catch (error) {
-    throw new ConfigurationError('organizationDomain: the function threw instead of returning a domain or undefined', {
-      option: 'organizationDomain',
-      cause: safeCause(error),
-    });
-  }
-  return asOrganizationDomain(value);
+  return asOrganizationDomain(call('organizationDomain', 'a domain or undefined', () => read(claims, tokenResponse)));
 }
 
 /**
@@ -114,6 +108,36 @@ export function asOrganizationDomain(value: unknown): string | undefined {
   throw new TokenResponseError(
     'The access token names an organization domain that is not a DNS label (letters, digits and inner hyphens, at most 63). ' +
       'Nothing was sent. If another claim holds the domain, set the option organizationDomain.',
+    { code: 'ERR_ORGANIZATION_DOMAIN' },
+  );
+}
+
+/**
+ * Returns the base address of the API that claims or token response name, or `undefined` for that of all others.
+ *
+ * @throws TokenResponseError (`ERR_ORGANIZATION_DOMAIN`) for an address that may not get the token
+ * @throws ConfigurationError if the application's reader throws
+ */
+export function enterpriseUrlOf(
+  claims: Claims,
+  tokenResponse: TokenResponseFields,
+  read: EnterpriseUrlReader,
+  hosts: HostPatterns,
+): string | undefined {
+  const value = call('enterpriseBaseUrl', 'a URL or undefined', () => read(claims, tokenResponse));
+  return value === undefined || value === null || value === '' ? undefined : asEnterpriseUrl(value, hosts);
+}
+
+/**
+ * Returns the base address of an organization's API without a trailing slash. Whoever controls it receives the access token.
+ *
+ * @throws TokenResponseError (`ERR_ORGANIZATION_DOMAIN`) unless it is an https URL of one of the hosts, or http on loopback
+ */
+export function asEnterpriseUrl(value: unknown, hosts: HostPatterns | undefined): string {
+  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined;
+  if (url && isSecureUrl(url) && !/[?#]/.test(url.href) && hosts?.allows(url)) return url.href.replace(/\/+$/, '');
+  throw new TokenResponseError(
+    'The API address of the organization is not an https URL of one of the hosts in the option enterpriseHosts. Nothing was sent to it.',
     { code: 'ERR_ORGANIZATION_DOMAIN' },
   );
 }

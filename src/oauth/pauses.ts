@@ -1,6 +1,6 @@
 import { remainingMs } from '../clock.js';
 import { cloneError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
-import { retryAfterMsOf } from './token-response.js';
+import { responseFactsOf } from './token-response.js';
 
 /**
  * Why something is not tried now:
@@ -171,7 +171,7 @@ export class Pauses {
       if (countsForAll) this.#refusedClient(id, error);
       return error;
     }
-    const askedMs = retryAfterMsOf(error);
+    const { retryAfterMs: askedMs } = responseFactsOf(error);
     if (goodMs > 0) this.begin('ahead', id, goodMs);
     else this.begin('failed', id, askedMs === undefined ? undefined : Math.min(askedMs, MAX_ASKED_MS), error);
     // Any other refusal says that the client is accepted; the page of another server, such as a proxy, says nothing.

@@ -2,10 +2,9 @@ import { ServiceUnavailableError, TokenError, TokenResponseError } from '../erro
 import type { HttpClient } from '../http/http-client.js';
 import { retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import { endpointUrl } from './addresses.js';
+import { endpointUrl, isIssuer, tenantChanged } from './addresses.js';
 import { parseJsonObject } from './claims.js';
 import { ClientRequest, type ClientRequestOptions } from './client-request.js';
-import { isIssuer, tenantChanged } from './issuer.js';
 
 /** Options of a {@link RevocationEndpoint}. */
 export interface RevocationEndpointOptions extends ClientRequestOptions {

@@ -1,24 +1,23 @@
 import { randomBytes } from 'node:crypto';
 import * as check from '../checks.js';
-import { ConfigurationError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
+import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
 import type { HttpRequest, HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import { safeCause } from '../redaction.js';
 import { endpointUrl } from './addresses.js';
 import type { OrganizationDomainReader } from './claims.js';
 import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
 import { Pauses } from './pauses.js';
 import { type EndsGrant, matchingCondition, type Refusal, shownBody, UNRECOGNIZED } from './refusal.js';
 import { RequestQueue, Turn } from './request-queue.js';
-import { type GrantedScopes, grantedScope } from './scope.js';
 import {
-  noteRetryAfter,
+  type GrantedScopes,
+  grantedScope,
   readTokenResponse,
-  refusalOf,
+  responseFactsOf,
   type TokenResponseContext,
   type TokenSet,
-  withRetryAfterOf,
+  withFacts,
 } from './token-response.js';
 
 /** How a token request is sent. */
@@ -163,12 +162,19 @@ export class TokenEndpoint {
       const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], options);
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
     } catch (error) {
-      const refusal = refusalOf(error);
+      const facts = responseFactsOf(error);
+      const { refusal } = facts;
       if (!refusal || !(error instanceof Error)) throw error;
       const { endsGrant } = this.#options;
-      if (endsGrant ? callEndsGrant(endsGrant, refusal) : refusal.error === 'invalid_grant') return undefined;
+      const ends = endsGrant
+        ? check.call('endsGrant', 'true or false', () => endsGrant(refusal))
+        : refusal.error === 'invalid_grant';
+      if (ends) return undefined;
       if (!endsGrant && !options?.isEarly) this.#noteRefusal(refreshToken, refusal);
-      throw error instanceof TokenError ? error : asTokenError(error);
+      // A refusal without an OAuth error is one nevertheless.
+      throw error instanceof TokenError
+        ? error
+        : withFacts(new TokenError(error.message, { error: UNRECOGNIZED }), facts);
     }
   }
 
@@ -224,11 +230,9 @@ export class TokenEndpoint {
     const { organizationDomain, enterpriseUrl, clock, tokenParams, grantedScopes, accessTokenLifetime } = this.#options;
     const params = readTokenParams(tokenParams, grantType);
     const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });
-    let response: HttpResponse | undefined;
+    const sendOrRepeat = () => this.#sendOrRepeat(request, mayRepeat);
     try {
-      response = await (turn
-        ? turn.send(() => this.#sendOrRepeat(request, mayRepeat))
-        : this.#sendOrRepeat(request, mayRepeat));
+      const response = await (turn ? turn.send(sendOrRepeat) : sendOrRepeat());
       const tokens = readTokenResponse(response, {
         organizationDomain,
         enterpriseUrl,
@@ -242,7 +246,6 @@ export class TokenEndpoint {
       const { issuedBy } = this.#options;
       return issuedBy === undefined ? tokens : { ...tokens, issuedBy };
     } catch (error) {
-      if (response && error instanceof Error) noteRetryAfter(error, response, clock());
       throw error instanceof TransportError ? failure(error) : error;
     }
   }
@@ -260,23 +263,10 @@ export class TokenEndpoint {
   }
 }
 
-/** Returns a refusal without an OAuth error as a TokenError, with the same `Retry-After`. */
-function asTokenError(error: Error): TokenError {
-  return withRetryAfterOf(error, new TokenError(error.message, { error: UNRECOGNIZED }));
-}
-
 /** Reads the option `tokenParams`. @throws ConfigurationError for a parameter of the package's own, or if the application's function throws */
 function readTokenParams(given: TokenParams | undefined, grantType: string): Readonly<Record<string, string>> {
   if (typeof given !== 'function') return given ?? {};
-  let params: unknown;
-  try {
-    params = given({ grantType });
-  } catch (error) {
-    throw new ConfigurationError('tokenParams: the function threw instead of returning parameters', {
-      option: 'tokenParams',
-      cause: safeCause(error),
-    });
-  }
+  const params: unknown = check.call('tokenParams', 'parameters', () => given({ grantType }));
   return check.tokenParams('tokenParams', check.result('tokenParams', params));
 }
 
@@ -288,18 +278,6 @@ function secretsOf(fields: Readonly<Record<string, string | number>>): readonly 
 
 /** Parameters that a service may repeat in its words. */
 const PUBLIC: ReadonlySet<string> = new Set(['scope', 'resource', 'audience']);
-
-/** @throws ConfigurationError if the application's function throws */
-function callEndsGrant(endsGrant: EndsGrant, refusal: Refusal): boolean {
-  try {
-    return endsGrant(refusal);
-  } catch (error) {
-    throw new ConfigurationError('endsGrant: the function threw instead of returning true or false', {
-      option: 'endsGrant',
-      cause: safeCause(error),
-    });
-  }
-}
 
 function failure(error: TransportError): Error {
   if (error.kind === 'too-large' || error.kind === 'encoding') {

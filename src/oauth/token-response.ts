@@ -1,3 +1,4 @@
+import * as check from '../checks.js';
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import { type HttpResponse, retryAfterMs } from '../http/message.js';
 import {
@@ -11,7 +12,6 @@ import {
   type TokenResponseFields,
 } from './claims.js';
 import { identifierOf, type Refusal, readRefusal } from './refusal.js';
-import { type GrantedScopes, grantedScope } from './scope.js';
 
 /** The tokens of one token response, and what their holder needs to know about them. */
 export interface TokenSet {
@@ -59,10 +59,29 @@ export interface TokenResponseContext {
 /** A token is visible ASCII (RFC 6749, appendix A). */
 export const VISIBLE_ASCII: RegExp = /^[\x21-\x7e]+$/;
 
+/** What the response says that an error stands for. */
+interface ResponseFacts {
+  /** Set for a response without tokens. */
+  readonly refusal?: Refusal;
+  /** The new refresh token of a response that is of no use otherwise: the service has invalidated the previous one by then. */
+  readonly rotatedToken?: string | undefined;
+  /** Its `Retry-After`. */
+  readonly retryAfterMs?: number | undefined;
+}
+
 /** Keyed by the error, and no property of it: an error may be logged. */
-const rotatedTokens = new WeakMap<Error, string>();
-const refusals = new WeakMap<Error, Refusal>();
-const retryAfters = new WeakMap<Error, number>();
+const factsByError = new WeakMap<object, ResponseFacts>();
+
+/** Returns what is known of the response that an error of {@link readTokenResponse} stands for. */
+export function responseFactsOf(error: unknown): ResponseFacts {
+  return factsByError.get(Object(error)) ?? {};
+}
+
+/** Adds the facts of a response to an error, and returns it. */
+export function withFacts<E>(error: E, facts: ResponseFacts): E {
+  if (error instanceof Error) factsByError.set(error, facts);
+  return error;
+}
 
 /**
  * Parses a token response.
@@ -74,58 +93,29 @@ const retryAfters = new WeakMap<Error, number>();
  */
 export function readTokenResponse(response: HttpResponse, context: TokenResponseContext): TokenSet {
   const { status } = response;
+  const waitMs = retryAfterMs(response.headers, context.now);
   if (status === 408 || status === 429 || status >= 500) {
-    const waitMs = retryAfterMs(response.headers, context.now);
     throw new ServiceUnavailableError(
       `The token endpoint answered with status ${status}. The same request can be made again later.`,
       { retryAfter: waitMs === undefined ? undefined : waitMs / 1000 },
     );
   }
   const body = status >= 200 && status < 300 ? parseJsonObject(response.body) : undefined;
-  if (!body || !(hasText(body.access_token) || hasText(body.refresh_token))) throw refusedRequest(response, context);
+  if (!body || !(hasText(body.access_token) || hasText(body.refresh_token))) {
+    const refusal = readRefusal(response, context.secrets);
+    throw withFacts(errorOf(refusal, context), { refusal, retryAfterMs: waitMs });
+  }
   try {
     return readTokenSet(body, context);
   } catch (error) {
     const { refresh_token: rotated } = body;
     const isUsable = typeof rotated === 'string' && rotated.length <= MAX_TOKEN_LENGTH && VISIBLE_ASCII.test(rotated);
-    if (error instanceof Error && isUsable) rotatedTokens.set(error, rotated);
-    throw error;
+    throw withFacts(error, { rotatedToken: isUsable ? rotated : undefined, retryAfterMs: waitMs });
   }
 }
 
 function hasText(value: unknown): boolean {
   return value !== undefined && value !== null && value !== '';
-}
-
-/**
- * Returns the refresh token of a response that {@link readTokenResponse} rejected with this error. The service has
- * invalidated the previous one by then.
- */
-export function rotatedRefreshToken(error: unknown): string | undefined {
-  return error instanceof Error ? rotatedTokens.get(error) : undefined;
-}
-
-/** Returns the refusal that {@link readTokenResponse} threw this error for. */
-export function refusalOf(error: unknown): Refusal | undefined {
-  return error instanceof Error ? refusals.get(error) : undefined;
-}
-
-/** Returns the `Retry-After` of the response that an error stands for, in milliseconds. */
-export function retryAfterMsOf(error: Error): number | undefined {
-  return retryAfters.get(error);
-}
-
-/** Notes the `Retry-After` of the response that an error stands for. */
-export function noteRetryAfter(error: Error, { headers }: HttpResponse, now: number): void {
-  const ms = retryAfterMs(headers, now);
-  if (ms !== undefined) retryAfters.set(error, ms);
-}
-
-/** Returns `copy` with the `Retry-After` that was noted for `error`. */
-export function withRetryAfterOf<E extends Error>(error: Error, copy: E): E {
-  const ms = retryAfters.get(error);
-  if (ms !== undefined) retryAfters.set(copy, ms);
-  return copy;
 }
 
 function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): TokenSet {
@@ -217,14 +207,53 @@ function secondsOf(value: unknown, max = TEN_YEARS_S): number | undefined {
   return typeof seconds === 'number' && seconds >= 1 && seconds <= max ? seconds : undefined;
 }
 
-/** Returns the error for an answer without tokens. The refusal belongs to it: see {@link refusalOf}. */
-function refusedRequest(response: HttpResponse, context: TokenResponseContext): TokenError | TokenResponseError {
-  const refusal = readRefusal(response, context.secrets);
-  const { status, body } = refusal;
+/** Maximum length of all granted scope names together, in characters: they are kept with each grant. */
+const MAX_SCOPE_LENGTH = 8 * 1024;
+
+/** Returns the names of a text of scopes, each once. Separated by white space, or by commas as some services do. */
+export function scopeNames(text: string): readonly string[] {
+  return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ''))];
+}
+
+/** Maps the names of granted scopes to those by which the application knows them: aliases, and scopes that others imply. */
+export type GrantedScopes = (names: string[]) => string[];
+
+/**
+ * Reads the `scope` of a token response: a text, or a list of names as some services send it. Returns `undefined` if the
+ * response names none: then the scopes that were asked for are granted.
+ *
+ * @throws ConfigurationError if the application's function throws, or returns anything but a list of texts
+ * @see RFC 6749, 5.1
+ */
+export function grantedScope(value: unknown, map?: GrantedScopes): readonly string[] | undefined {
+  const text = Array.isArray(value) && value.every((name) => typeof name === 'string') ? value.join(' ') : value;
+  if (typeof text !== 'string' || text.length > MAX_SCOPE_LENGTH) return undefined;
+  const names = scopeNames(text);
+  if (names.length === 0 || !names.every(check.isScopeName)) return undefined;
+  if (!map) return names;
+  const mapped: unknown = check.call('grantedScopes', 'names', () => map([...names]));
+  if (Array.isArray(mapped) && mapped.every((name) => typeof name === 'string')) return [...new Set<string>(mapped)];
+  throw check.optionError('grantedScopes', 'expected a function that returns a list of texts');
+}
+
+/** Returns the error for an answer without tokens. */
+function errorOf(refusal: Refusal, { advice }: TokenResponseContext): TokenError | TokenResponseError {
+  const { status, body, description } = refusal;
   const isRefusal = status >= 400 ? isObject(body) || refusal.error !== undefined : saysError(body);
-  const error = isRefusal ? tokenError(refusal, context) : withoutError(refusal, context);
-  refusals.set(error, refusal);
-  return error;
+  if (isRefusal) {
+    const error = identifierOf(refusal);
+    const said = description ? ` (${description})` : '';
+    const hint = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
+    const message = `The token endpoint refused the request with status ${status}: ${error}${said}.${hint}${advice?.(error, status) ?? ''}`;
+    return new TokenError(message, { error });
+  }
+  if (status >= 200 && status < 300)
+    return responseError(isObject(body) ? 'no access_token' : 'a body that is not a JSON object');
+  const isRedirect = status >= 300 && status < 400;
+  const hint =
+    ' (a redirect, which is never followed: check the option tokenPath, its trailing slash too, and authUrl)';
+  const found = `status ${status} without an OAuth error${isRedirect ? hint : ''}`;
+  return responseError(found, advice?.(undefined, status));
 }
 
 /** Returns true for a success that holds an error, as that of GitHub and Slack does. */
@@ -235,28 +264,6 @@ function saysError(body: unknown): boolean {
 
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function tokenError(refusal: Refusal, { advice }: TokenResponseContext): TokenError {
-  const { status, description } = refusal;
-  const error = identifierOf(refusal);
-  const check = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
-  return new TokenError(
-    `The token endpoint refused the request with status ${status}: ${error}${description ? ` (${description})` : ''}.${check}${advice?.(error, status) ?? ''}`,
-    { error },
-  );
-}
-
-function withoutError({ status, body }: Refusal, { advice }: TokenResponseContext): TokenResponseError {
-  const isRedirect = status >= 300 && status < 400;
-  const isSuccess = status >= 200 && status < 300;
-  if (isSuccess) {
-    return responseError(isObject(body) ? 'no access_token' : 'a body that is not a JSON object');
-  }
-  const hint =
-    ' (a redirect, which is never followed: check the option tokenPath, its trailing slash too, and authUrl)';
-  const found = `status ${status} without an OAuth error${isRedirect ? hint : ''}`;
-  return responseError(found, advice?.(undefined, status));
 }
 
 function responseError(found: string, advice = ''): TokenResponseError {

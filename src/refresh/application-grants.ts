@@ -1,7 +1,6 @@
 import * as check from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 import type { ApplicationGrant, TokenParameters } from '../oauth/token-endpoint.js';
-import { safeCause } from '../redaction.js';
 import { withTimeout } from '../waiting.js';
 
 /** Added to each token request as configured. */
@@ -26,8 +25,7 @@ export async function askForParameters(
     given = await withTimeout(asked, timeoutMs, late);
   } catch (error) {
     if (error instanceof ConfigurationError && error.option === 'applicationGrant') throw error;
-    const details = { option: 'applicationGrant', cause: safeCause(error) };
-    throw new ConfigurationError('applicationGrant: the function threw instead of returning parameters', details);
+    throw check.callError('applicationGrant', 'parameters', error);
   }
   return given === undefined ? undefined : readParameters(given);
 }

@@ -17,7 +17,7 @@ import {
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
 import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
-import { isIssuer } from '../oauth/issuer.js';
+import { isIssuer } from '../oauth/addresses.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';

@@ -13,10 +13,10 @@ import {
   withRotatedRefreshToken,
 } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import { isIssuer, tenantChanged } from '../oauth/issuer.js';
+import { isIssuer, tenantChanged } from '../oauth/addresses.js';
 import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
-import { rotatedRefreshToken, type TokenSet } from '../oauth/token-response.js';
+import { responseFactsOf, type TokenSet } from '../oauth/token-response.js';
 import type { HeldLock } from '../stores/held-lock.js';
 import { pause } from '../waiting.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
@@ -225,7 +225,7 @@ export class LockedRefreshes {
       pauses.succeeded(id, { countsForAll: true });
       return tokens;
     } catch (error) {
-      const rotated = rotatedRefreshToken(error);
+      const { rotatedToken: rotated } = responseFactsOf(error);
       if (rotated !== undefined && rotated !== refreshToken)
         await this.#save(run, grant, withRotatedRefreshToken(grant, rotated, refreshToken)).catch(() => undefined);
       const isRefusal = error instanceof TokenError || error instanceof TokenResponseError;

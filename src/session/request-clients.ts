@@ -1,9 +1,9 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
+import { callError } from '../checks.js';
 import { ConfigurationError, closedError, OAuthAppError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
-import { safeCause } from '../redaction.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { FailedSource, NoGrantSource } from './credential-sources.js';
@@ -294,6 +294,5 @@ export class RequestClients {
 /** Returns the source of a request whose grant cannot be found. */
 function failedSource(error: unknown): FailedSource {
   if (error instanceof OAuthAppError) return new FailedSource(error);
-  const details = { option: 'grantId', cause: safeCause(error) };
-  return new FailedSource(new ConfigurationError('grantId: the function threw instead of returning an id', details));
+  return new FailedSource(callError('grantId', 'an id', error));
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { scopeNames } from '../oauth/scope.js';
+import { scopeNames } from '../oauth/token-response.js';
 import type { CreatePageScopes, PageScopes } from '../session/page-scopes.js';
 import { SealedCookie } from '../session/sealed-cookie.js';
 import type { Visit } from '../session/visit.js';

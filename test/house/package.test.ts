@@ -103,7 +103,7 @@ describe('the main entry point', () => {
     }
     const maps = [...loaded].map((file) => `${file}.map`).filter((map) => packed.files.includes(map));
     const sources = maps.map(namesOf).join('\n');
-    expect(sources).toMatch(/src\/strategy\.ts/);
+    expect(sources).toMatch(/src\/strategy\/strategy\.ts/);
     expect(sources).not.toMatch(/src\/(?:emulator|redis|postgres|mysql|sqlite|sql|jobs|conformance)\//);
   });
 

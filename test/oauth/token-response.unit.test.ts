@@ -2,11 +2,12 @@ import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { HttpResponse } from '../../src/http/message.js';
 import {
+  grantedScope,
   readTokenResponse,
-  rotatedRefreshToken,
+  responseFactsOf,
+  scopeNames,
   type TokenResponseContext,
   type TokenSet,
-  refusalOf as wordsOf,
 } from '../../src/oauth/token-response.js';
 import { threats } from '../support/threats.js';
 
@@ -186,9 +187,9 @@ describe('an answer that is no token response', () => {
   const unusable = { access_token: 'a b', refresh_token: 'rotated' };
 
   test('gives the refresh token that came with it', async () => {
-    expect(rotatedRefreshToken(await refusalOf(unusable))).toBe('rotated');
+    expect(responseFactsOf(await refusalOf(unusable)).rotatedToken).toBe('rotated');
     const longest = 'r'.repeat(16_384);
-    expect(rotatedRefreshToken(await refusalOf({ ...unusable, refresh_token: longest }))).toBe(longest);
+    expect(responseFactsOf(await refusalOf({ ...unusable, refresh_token: longest })).rotatedToken).toBe(longest);
   });
 
   test.for([
@@ -198,7 +199,7 @@ describe('an answer that is no token response', () => {
     ['too long', 'r'.repeat(16_385)],
     ['beyond ASCII', 'ä'],
   ])('gives no refresh token where that is %s', async ([, refresh_token]) => {
-    expect(rotatedRefreshToken(await refusalOf({ ...unusable, refresh_token }))).toBeUndefined();
+    expect(responseFactsOf(await refusalOf({ ...unusable, refresh_token })).rotatedToken).toBeUndefined();
   });
 
   test('says what was found and what was expected', async () => {
@@ -231,7 +232,7 @@ describe('an answer that is no token response', () => {
 });
 
 describe('the words of a refusal', () => {
-  const wordsAt = async (body: unknown, status = 400) => wordsOf(await refusalOf(body, status));
+  const wordsAt = async (body: unknown, status = 400) => responseFactsOf(await refusalOf(body, status)).refusal;
   const error = 'a_word';
 
   test.for([
@@ -266,7 +267,6 @@ describe('the words of a refusal', () => {
     expect(await refusalOf({ error: 'bad_refresh_token' }, 200)).toMatchObject({ error: 'invalid_grant' });
     expect((await refusalOf({}, 200)).message).toContain('no access_token');
     expect(read({ ...good, error: 'warning' }).accessToken).toBe('token');
-    expect(wordsOf('no error')).toBeUndefined();
   });
 
   test('and the body hold nothing that was sent, however it is encoded, and end somewhere', async () => {
@@ -278,11 +278,11 @@ describe('the words of a refusal', () => {
     const answers = echoes.flatMap((echo) => [`<p>${echo}</p>`, { [echo]: [{ message: echo }], message: echo }]);
     for (const said of [...answers, deep]) {
       const error = await refusalOf(said, 400, {}, { secrets: [secret, secret.slice(0, 8), '\ud800'] });
-      const shown = `${error.message} ${inspect(wordsOf(error), { depth: 99 })}`;
+      const shown = `${error.message} ${inspect(responseFactsOf(error).refusal, { depth: 99 })}`;
       expect(shown).toMatch(/^The token endpoint .*(\[…\]|\[\s*undefined\s*\])/s);
       for (const echo of echoes) expect(shown).not.toContain(echo);
     }
-    expect(wordsOf(await refusalOf('x'.repeat(2_000), 400))?.body).toBe('x'.repeat(1_000));
+    expect(responseFactsOf(await refusalOf('x'.repeat(2_000), 400)).refusal?.body).toBe('x'.repeat(1_000));
   });
 
   test('of up to 64 characters are an identifier', async () => {
@@ -294,4 +294,33 @@ describe('the words of a refusal', () => {
     // An empty secret is part of every word.
     expect((await refusalOf({ error }, 400, {}, { secrets: [''] })).error).toBe(error);
   });
+});
+
+test('names of scopes are separated by white space or commas, and each counts once', () => {
+  expect(scopeNames(' read,  write\n read,')).toEqual(['read', 'write']);
+  expect(scopeNames(' , ')).toEqual([]);
+});
+
+const longestScope = 'a'.repeat(8_192);
+
+test.for([
+  ['read write', ['read', 'write']],
+  [
+    ['read write', 'admin'],
+    ['read', 'write', 'admin'],
+  ],
+  ['', undefined],
+  [[], undefined],
+  [longestScope, [longestScope]],
+  ["!#[]~'", ["!#[]~'"]],
+  [`${longestScope}a`, undefined],
+  [undefined, undefined],
+  [['read', 7], undefined],
+  [{ join: 1 }, undefined],
+  // One name that RFC 6749 does not allow makes all of them doubtful.
+  ['read "write"', undefined],
+  ['read\\', undefined],
+  ['é read', undefined],
+] as const)('a response with the scope %j grants %j', ([value, names]) => {
+  expect(grantedScope(value)).toEqual(names);
 });
