@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { Agent } from 'undici';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import {
   apiClient,
   ConfigurationError,
@@ -186,6 +186,7 @@ describe('an unknown option is named', () => {
 
 describe('an option that a middleware does not have is named', () => {
   const strategy = new Strategy(required);
+  afterAll(() => strategy.close());
   // The options as an application in JavaScript may write them.
   test.each<[string, string, (options: never) => unknown, string]>([
     ['apiClient', 'prop', (options) => apiClient(strategy, options), 'the options are property'],
@@ -268,7 +269,7 @@ describe('the options, resolved', () => {
     expect(resolveOptions({ ...required, [option]: value })).toHaveProperty(option, expected);
   });
 
-  test('take all options at once', () => {
+  test('take all options at once', async () => {
     const all = {
       ...required,
       enterpriseBaseUrl: 'https://{domain}.api.example.com',
@@ -287,6 +288,8 @@ describe('the options, resolved', () => {
       dispatcher: new Agent(),
       clock: () => 0,
     };
-    expect(new Strategy(all).name).toBe('crowdin_2');
+    const strategy = new Strategy(all);
+    expect(strategy.name).toBe('crowdin_2');
+    await strategy.close();
   });
 });

@@ -4,12 +4,9 @@ import { Passport } from 'passport';
 import { apiClient, requireAuthorization, Strategy } from 'passport-oauth-app';
 import request from 'supertest';
 import { MockAgent } from 'undici';
-import { expect, test } from 'vitest';
-import { mayLeave } from '../support/leftovers.js';
+import { expect, onTestFinished, test } from 'vitest';
 
 test('a MockAgent of undici takes the place of the service: a logged-in user sees how many projects there are', async () => {
-  // The strategy lives as long as the application.
-  mayLeave(/open-strategies/);
   const service = new MockAgent();
   service.disableNetConnect();
   const token = { access_token: 'any', token_type: 'bearer', expires_in: 7200, refresh_token: 'other' };
@@ -38,6 +35,7 @@ function createApp(dispatcher: MockAgent): express.Express {
     scope: 'project',
     dispatcher,
   });
+  onTestFinished(() => strategy.close());
   passport.use(strategy);
   passport.serializeUser((user, done) => done(null, user));
   passport.deserializeUser((user: Express.User, done) => done(null, user));

@@ -494,13 +494,13 @@ describe('forward(strategy, { allow })', () => {
   });
 
   test('reports that it stands in the wrong place', async ({ logInto }) => {
-    mayLeave(/open-strategies/);
     const routes: WorldOptions['routes'] = (app, world) => {
       const handler = forward(world.strategy, { allow: ['* /**'] }) as Handler;
       app.use('/parsed', express.json() as Handler, handler);
       app.use('/early', (req, res, next) => handler(Object.assign(req, { apiClient: undefined }), res, next));
-      const other = forward(new Strategy(OTHER), { allow: ['* /**'] }) as Handler;
-      app.use('/other', other);
+      const other = new Strategy(OTHER);
+      onTestFinished(() => other.close());
+      app.use('/other', forward(other, { allow: ['* /**'] }) as Handler);
     };
     const { send, sent } = await start(logInto, { routes });
     for (const [path, code] of [
@@ -532,7 +532,9 @@ describe('forward(strategy, { allow })', () => {
     [['GET https://evil.example/projects']],
     [[7]],
   ])('refuses allow: %j', ([allow]) => {
-    const create = () => forward(new Strategy(OTHER), { allow } as never);
+    const strategy = new Strategy(OTHER);
+    onTestFinished(() => strategy.close());
+    const create = () => forward(strategy, { allow } as never);
     expect(create).toThrow(ConfigurationError);
     expect(create).toThrow(/^allow: expected/);
   });

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as startTimer } from 'node:timers';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, onTestFinished } from 'vitest';
+import { afterAll, afterEach, beforeEach, expect, onTestFinished } from 'vitest';
 import { awaited } from './awaited.js';
 
 /** Tests after which nothing of the package may be left: it would be paid for until the process ends. */
@@ -59,6 +59,12 @@ beforeEach(({ task }) => {
   });
 });
 
+// Left open, it would be refused a callback URL that a later file of this process has too.
+const openBefore = openCallbacks();
+afterAll(() => {
+  expect(openCallbacks(), 'callback URLs of strategies that this file has left open').toEqual(openBefore);
+});
+
 afterEach(({ task }) => {
   const [error] = task.result?.errors ?? [];
   if (!error || !/timed out/i.test(error.message)) return;
@@ -81,6 +87,10 @@ function things(): Thing[] {
     owner.aborted ? [] : [...places].map(([key, place]) => ({ owner, key, what: `listener of ${place}` })),
   );
   return [...entries, ...timers, ...listeners];
+}
+
+function openCallbacks(): unknown[] {
+  return things().flatMap(({ key, what }) => (what.includes('strategiesAt') ? [key] : []));
 }
 
 /** Returns false for the slots of an account of which none is taken: they are kept for their limit. */
