@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as startTimer } from 'node:timers';
-import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeEach, expect, onTestFinished } from 'vitest';
 import { awaited } from './awaited.js';
 
@@ -11,8 +10,11 @@ const CHECKED = /\/test\/(?:api|embedded|flow|grants|http|login|oauth|refresh|se
 const KEPT =
   /^src\/emulator|logout-routes| .*(?:byStore|cache|enterprise|failed|grants|listeners|loginPaths|messages|pauses|refused|seen|serviceOfGrant|statements|strategyNames|told|used|warned|warnings).*=/i;
 
-/** How long work that goes on behind a test may take. */
-const PATIENCE_MS = 5_000;
+/**
+ * How often the event loop turns, five milliseconds apart, for work that goes on behind a test: a process that got no time has
+ * no turns. Longer than the package waits for a database or a service, which ends such work by itself; shorter than a lease.
+ */
+const PATIENCE_TURNS = 4_000;
 
 type Collection = Map<unknown, unknown> | Set<unknown>;
 
@@ -51,10 +53,11 @@ beforeEach(({ task }) => {
   // Runs after all other hooks: what they close is closed then.
   onTestFinished(async () => {
     if (task.result?.state === 'fail') return;
-    const until = performance.now() + PATIENCE_MS;
     const left = () =>
       things().flatMap(({ owner, key, what }) => (before.get(owner)?.has(key) || allowed?.test(what) ? [] : what));
-    while (left().length > 0 && performance.now() < until) await new Promise((resolve) => startTimer(resolve, 5));
+    for (let turn = 0; turn < PATIENCE_TURNS && left().length > 0; turn += 1) {
+      await new Promise((resolve) => startTimer(resolve, 5));
+    }
     expect(left(), 'what the package has left behind').toEqual([]);
   });
 });
@@ -160,30 +163,55 @@ function watchListeners({ listeners }: Watch): void {
 
 const places = new Map<string, string>();
 
+/** A function of waiting.ts runs a timer for another part of the package, which stands above it. */
+const MAX_FRAMES = 8;
+
 /** Returns file and text of the line of the package that has called a function; `undefined` if it is another's, or in another function. */
 function placeOf(called: object, isWanted: (name: string | null) => boolean = () => true): string | undefined {
   const { prepareStackTrace, stackTraceLimit } = Error;
   const trace: { stack?: NodeJS.CallSite[] | string } = {};
   Error.stackTraceLimit = 1;
   Error.prepareStackTrace = (_, sites) => sites;
-  Error.captureStackTrace(trace, called as () => void);
-  const [site] = trace.stack as NodeJS.CallSite[];
-  Error.prepareStackTrace = prepareStackTrace;
-  const file = site?.getFileName()?.replace(/^file:\/\//, '');
-  if (!site || !file?.includes('/src/') || file.includes('/node_modules/') || !isWanted(site.getFunctionName())) {
-    Error.stackTraceLimit = stackTraceLimit;
-    return undefined;
-  }
-  const key = `${file}:${site.getLineNumber()}:${site.getColumnNumber()}`;
-  let place = places.get(key);
-  if (place === undefined) {
-    // Formatted by Vitest, it is the place in the source.
-    const { stack = '' } = Error.captureStackTrace(trace, called as () => void) ?? (trace as { stack?: string });
-    const line = Number(/:(\d+):\d+\)?$/.exec(stack.trim())?.[1]);
-    const text = readFileSync(file.startsWith('/') ? file : fileURLToPath(file), 'utf8').split('\n')[line - 1];
-    place = `${file.replace(/^.*\/src\//, 'src/')}:${line} ${text?.trim()}`;
+  const capture = () => Error.captureStackTrace(trace, called as () => void) ?? trace;
+  try {
+    capture();
+    const [site] = trace.stack as NodeJS.CallSite[];
+    if (!isOfPackage(site) || !isWanted(site.getFunctionName())) return undefined;
+    let [key, index] = [keyOf(site), 0];
+    if (key.includes('/src/waiting.')) {
+      Error.stackTraceLimit = MAX_FRAMES;
+      capture();
+      const sites = trace.stack as NodeJS.CallSite[];
+      index = sites.findIndex((each) => isOfPackage(each) && !keyOf(each).includes('/src/waiting.'));
+      key += ` ${index < 0 ? '' : keyOf(sites[index] as NodeJS.CallSite)}`;
+    }
+    const known = places.get(key);
+    if (known !== undefined) return known;
+    // Formatted by Vitest, they are the places in the sources.
+    Error.prepareStackTrace = prepareStackTrace;
+    Error.stackTraceLimit = MAX_FRAMES;
+    const frames = String(capture().stack)
+      .split('\n')
+      .filter((line) => /^\s+at /.test(line));
+    const place = [0, ...(index > 0 ? [index] : [])].map((each) => lineOf(frames[each] ?? '')).join(' for ');
     places.set(key, place);
+    return place;
+  } finally {
+    Object.assign(Error, { prepareStackTrace, stackTraceLimit });
   }
-  Error.stackTraceLimit = stackTraceLimit;
-  return place;
+}
+
+function isOfPackage(site: NodeJS.CallSite | undefined): site is NodeJS.CallSite {
+  const file = site?.getFileName();
+  return Boolean(file?.includes('/src/') && !file.includes('/node_modules/'));
+}
+
+const keyOf = (site: NodeJS.CallSite): string =>
+  `${site.getFileName()}:${site.getLineNumber()}:${site.getColumnNumber()}`;
+
+/** Returns the line of a source that a line of a stack trace is about. */
+function lineOf(frame: string): string {
+  const [, file = '', line = 0] = /(?:file:\/\/)?([^\s(]+):(\d+):\d+\)?$/.exec(frame) ?? [];
+  const text = readFileSync(file, 'utf8').split('\n')[Number(line) - 1];
+  return `${file.replace(/^.*\/src\//, 'src/')}:${line} ${text?.trim()}`;
 }
