@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import { asRouted, pathOf } from '../session/request-url.js';
-import type { SealedCookie } from '../session/sealed-cookie.js';
+import type { SealedCookie } from '../session/cookies.js';
 import { cookieSettingsOf } from '../session/session.js';
-import type { Visit } from '../session/visit.js';
+import { asRouted, pathOf, type Visit } from '../session/visit.js';
 import { lostCookieCause } from './session-cookie.js';
 
 /** Logins in a row that led nowhere, after which the next one is an error for the developer. */

@@ -1,7 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
-import { cookieSettingsOf, type Done, passportRecordOf, type SessionLike, sessionOf } from '../session/session.js';
-import { setUser, userOf } from '../session/user.js';
+import {
+  cookieSettingsOf,
+  type Done,
+  passportRecordOf,
+  type SessionLike,
+  sessionOf,
+  setUser,
+  userOf,
+} from '../session/session.js';
 
 /** A session of one request, which no store and no cookie know. */
 export interface DetachedSession {

@@ -5,7 +5,7 @@ import { AuthorizationError } from '../errors.js';
 import { GrantCodec, isRandomGrantId } from '../grants/grant.js';
 import type { FrameTarget } from '../login/pending-logins.js';
 import type { Popup, Popups } from '../login/popups.js';
-import { CookieSeal } from '../session/cookie-seal.js';
+import { CookieSeal } from '../session/cookies.js';
 import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../session/session.js';
 import type { Visit } from '../session/visit.js';
 import type { Runtime } from '../strategy/runtime.js';

@@ -4,12 +4,10 @@ import * as check from '../checks.js';
 import { AuthorizationError, closedError, ofStrategy } from '../errors.js';
 import { isFetch, isPrefetch } from '../session/fetch-metadata.js';
 import { redirect } from '../session/redirect.js';
-import { asRouted, routedPathOf } from '../session/request-url.js';
-import { Visit } from '../session/visit.js';
+import { asRouted, routedPathOf, Visit } from '../session/visit.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
-import { type CallbackContext, handleCallback } from './callback.js';
+import { type CallbackContext, handleCallback, type PassportActions } from './callback.js';
 import { type CallbackRoute, hasCallbackParameters, refuseOwnerless } from './callback-request.js';
-import { type PassportActions, passOn } from './passport-actions.js';
 
 /**
  * Options of `passport.authenticate` and `passport.authorize`: Passport's, and those of this strategy. A value of this type can
@@ -143,4 +141,19 @@ async function handleLogin(
   const location = beginLogin(context, visit, res, callbackURL, options);
   if (location === undefined) actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
   else actions.redirect(location);
+}
+
+/** Passes an error on to Passport, and so to the application's error handler. */
+export async function passOn(error: unknown, actions: PassportActions, res: ServerResponse | undefined): Promise<void> {
+  // Routers take a false value for success, and these two texts as commands to skip handlers.
+  const isError = Boolean(error) && error !== 'route' && error !== 'router';
+  try {
+    await actions.error(isError ? error : new Error('verify or userProfile failed without a reason'));
+  } catch (thrown) {
+    // The application's own callback threw, and no error handler follows it.
+    process.emitWarning(thrown instanceof Error ? thrown : 'A callback given to passport.authenticate threw');
+    if (!res || res.writableEnded) return;
+    if (!res.headersSent) res.statusCode = 500;
+    res.end();
+  }
 }

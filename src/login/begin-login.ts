@@ -5,9 +5,8 @@ import { endpointUrl } from '../oauth/addresses.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import { HeaderBudget } from '../session/header-budget.js';
 import type { PageScopes } from '../session/page-scopes.js';
-import { ABSOLUTE_URL } from '../session/request-url.js';
 import { type ReturnCookie, safeReturnTo } from '../session/return-cookie.js';
-import type { Visit } from '../session/visit.js';
+import { ABSOLUTE_URL, type Visit } from '../session/visit.js';
 import type { PendingLogins } from './pending-logins.js';
 import type { Popups } from './popups.js';
 

@@ -5,9 +5,8 @@ import { AuthorizationError, ConfigurationError } from '../errors.js';
 import type { ConnectionRequest } from '../session/connect-account.js';
 import { isInFrame, isPrefetch } from '../session/fetch-metadata.js';
 import type { RequestGrants } from '../session/grant-reference.js';
-import { ABSOLUTE_URL, asRouted, parametersOf, routedPathOf } from '../session/request-url.js';
-import { userOf } from '../session/user.js';
-import type { LoginReport } from './login-report.js';
+import { userOf } from '../session/session.js';
+import { ABSOLUTE_URL, asRouted, parametersOf, routedPathOf } from '../session/visit.js';
 import type { PendingLogin, PendingLogins } from './pending-logins.js';
 import type { Popup } from './popups.js';
 
@@ -26,7 +25,6 @@ export interface CallbackRoute {
 /** A request to a callback's route. */
 export interface CallbackRequest extends ConnectionRequest {
   readonly route: CallbackRoute;
-  readonly report: LoginReport;
   /** The popup that has sent it. */
   readonly popup: Popup | undefined;
 }

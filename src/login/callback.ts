@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { NO_ACCOUNT } from '../advice/loop-guard.js';
-import { NotAuthorizedError } from '../errors.js';
-import { connectAccount } from '../session/connect-account.js';
+import { NotAuthorizedError, publicName } from '../errors.js';
+import { loginChannel } from '../events.js';
+import { type ConnectAccountContext, connectAccount } from '../session/connect-account.js';
 import { locationOf } from '../session/redirect.js';
-import { sessionContent } from '../session/session.js';
-import { userIdOf, userOf } from '../session/user.js';
+import { sessionContent, userIdOf, userOf } from '../session/session.js';
+import { reasonOf, SessionLogin, sentResponseError } from '../session/session-login.js';
 import type { Visit } from '../session/visit.js';
+
 import {
   type CallbackFailure,
   type CallbackRequest,
@@ -14,14 +16,11 @@ import {
   type CheckCallbackContext,
   checkCallback,
 } from './callback-request.js';
-import { type EstablishSessionContext, establishSession } from './establish-session.js';
 import { type FinishedLogin, type FinishLoginContext, finishLogin } from './finish-login.js';
-import { LoginReport } from './login-report.js';
-import type { PassportActions } from './passport-actions.js';
 import type { Popups } from './popups.js';
 
 /** What callbacks need of their strategy. */
-export interface CallbackContext extends CheckCallbackContext, FinishLoginContext, EstablishSessionContext {
+export interface CallbackContext extends CheckCallbackContext, FinishLoginContext, ConnectAccountContext {
   readonly settings: CheckCallbackContext['settings'] & FinishLoginContext['settings'];
   /** `undefined` for applications without frames. */
   readonly popups: Popups | undefined;
@@ -57,7 +56,7 @@ export async function handleCallback(
   context.advice.beforeCallback(visit, route.establishesSession, Boolean(route.page) && !popup);
   const manager = context.grants.managerFor(req);
   const sessionAtStart = route.isConnection ? sessionContent(req) : new Map<string, string>();
-  const report = new LoginReport(context.settings.name);
+  const report = loginReport(context.settings.name);
   const request = { visit, res, route, popup, manager, sessionAtStart, report };
   try {
     const checked = checkCallback(context, request);
@@ -65,7 +64,7 @@ export async function handleCallback(
     if (outcome.kind === 'success') await succeed(context, actions, request, outcome);
     else await fail(context, actions, request, outcome);
   } catch (error) {
-    report.publishError(error);
+    report('error', { reason: reasonOf(error) });
     throw error;
   }
 }
@@ -121,7 +120,7 @@ async function fail(
   }
   // Events know one reason for a state that is wrong, unknown or used up.
   const published = reason === 'replayed' || reason === 'foreign' ? 'refused' : reason;
-  report.publish(reason === 'declined' ? 'declined' : 'refused', { reason: published });
+  report(reason === 'declined' ? 'declined' : 'refused', { reason: published });
   if (page === undefined) actions.fail(info, status);
   else actions.redirect(locationOf(page));
 }
@@ -144,4 +143,51 @@ async function pageOfLoggedIn(
     if (error instanceof NotAuthorizedError) return undefined;
   }
   return page;
+}
+
+/** What Passport lets a strategy do with a request: exactly one of them. */
+export interface PassportActions {
+  /** Returns what a callback given to `passport.authenticate` returns: a promise, if that is an async function. */
+  success(user: unknown, info?: unknown): unknown;
+  fail(info?: unknown, status?: number): unknown;
+  redirect(url: string, status?: number): void;
+  /** Returns like `success`. */
+  error(error: unknown): unknown;
+}
+
+/**
+ * Stores the grant of a login, and makes the session refer to it when `req.logIn` is called.
+ *
+ * @throws ConfigurationError if the response was already sent; the grant is removed unless its id is the application's own
+ * @throws TokenStoreError if the grant cannot be saved
+ */
+async function establishSession(
+  { grants, clients }: CallbackContext,
+  request: CallbackRequest,
+  { tokens, verdict, returnTo }: FinishedLogin,
+): Promise<SessionLogin> {
+  const { visit, res, popup, manager } = request;
+  const { req } = visit;
+  const sent = sentResponseError(res);
+  if (sent) throw sent;
+  const grantId = grants.newId(req, verdict.user);
+  popup?.admit(grantId);
+  const { idIsInSession } = grants;
+  const login = new SessionLogin(request, { ...grants.reference, grantId, scope: tokens.scope });
+  const grant = await login.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+  login.hookLogIn(returnTo);
+  login.source = clients.switchTo(req, manager, grantId, grant);
+  return login;
+}
+
+/** Returns a function that publishes how a login ended: the first call counts. */
+function loginReport(strategy: string): CallbackRequest['report'] {
+  const since = performance.now();
+  let isPublished = false;
+  return (outcome, details) => {
+    const isLate = isPublished;
+    isPublished = true;
+    if (isLate || !loginChannel.hasSubscribers) return;
+    loginChannel.publish({ ...publicName(strategy), outcome, durationMs: performance.now() - since, ...details });
+  };
 }

@@ -4,7 +4,7 @@ import { kindOf } from '../checks.js';
 import { ConfigurationError, publicName } from '../errors.js';
 import type { Claims } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { userIdOf } from '../session/user.js';
+import { userIdOf } from '../session/session.js';
 
 /** The user who logged in, as described by the access token and `userProfile`. */
 export interface Profile {

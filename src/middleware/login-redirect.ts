@@ -6,9 +6,8 @@ import { isPrefetch } from '../session/fetch-metadata.js';
 import { HeaderBudget } from '../session/header-budget.js';
 import { redirect } from '../session/redirect.js';
 import { loginHelpOf } from '../session/request-clients.js';
-import { asRouted, pathOf } from '../session/request-url.js';
 import { safeReturnTo } from '../session/return-cookie.js';
-import type { Visit } from '../session/visit.js';
+import { asRouted, pathOf, type Visit } from '../session/visit.js';
 
 /** Reads the path of the login route, where browsers that request a page are redirected. Default: no redirect. */
 export const loginRoute: Optional<string | undefined> = withDefault(undefined, (option, value) => {

@@ -1,10 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import { settle } from '../session/callback-method.js';
 import { refuseFramework, refuseOldPassport } from '../session/framework.js';
-import { passportRecordOf, polyfillSessionMethods, sessionOf, sessionStoreFailed } from '../session/session.js';
-import { userOf } from '../session/user.js';
+import {
+  passportRecordOf,
+  polyfillSessionMethods,
+  sessionOf,
+  sessionStoreFailed,
+  settle,
+  userOf,
+} from '../session/session.js';
 import { Visit } from '../session/visit.js';
 import type { Runtime } from '../strategy/runtime.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';

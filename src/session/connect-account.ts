@@ -16,9 +16,9 @@ import {
   saveSession,
   sessionChanges,
   sessionOf,
+  userOf,
 } from './session.js';
 import { SessionLogin, type SessionLoginRequest, sentResponseError } from './session-login.js';
-import { userOf } from './user.js';
 import type { Visit } from './visit.js';
 
 /** What accounts are connected with. */

@@ -5,8 +5,7 @@ import { ConfigurationError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, newGrantId, randomGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from './grant-managers.js';
-import { isRefusedUser, passportRecordOf, type SessionLike, sessionOf } from './session.js';
-import { userIdOf, userOf } from './user.js';
+import { isRefusedUser, passportRecordOf, type SessionLike, sessionOf, userIdOf, userOf } from './session.js';
 
 /** Value under {@link connectionKey} of an account that was connected without a logged-in user. */
 export const ANONYMOUS = 'anonymous';

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { originalUrl, pathOf } from './request-url.js';
+import { originalUrl, pathOf } from './visit.js';
 
 /** Most routes that are noted; beyond it the oldest is forgotten. */
 const MAX_ROUTES = 1_000;

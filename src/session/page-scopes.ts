@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { SealedCookieOptions } from './sealed-cookie.js';
+import type { SealedCookieOptions } from './cookies.js';
 import type { Visit } from './visit.js';
 
 /** Carries the scopes that a page needs to the next login, and what came of it back to the page. */

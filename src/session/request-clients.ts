@@ -21,8 +21,8 @@ import {
   polyfillSessionMethods,
   type SessionLike,
   sessionOf,
+  userOf,
 } from './session.js';
-import { userOf } from './user.js';
 import { Visit } from './visit.js';
 
 /** Learns how browsers come back from their logins. */

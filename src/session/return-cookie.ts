@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { endCookie, setCookie } from './browser-cookie.js';
+import { endCookie, setCookie } from './cookies.js';
 import type { Visit } from './visit.js';
 
 /** Lifetime of the return cookie, in seconds: long enough for a page that links to the login route. */

@@ -1,13 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ConfigurationError } from '../errors.js';
+import { ConfigurationError, OAuthAppError } from '../errors.js';
+import type { LoginEvent } from '../events.js';
 import { type Grant, isRandomGrantId } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import { callOnce } from './callback-method.js';
 import { type ANONYMOUS, connectionKey, type SessionReference } from './grant-reference.js';
 import { safeReturnTo } from './return-cookie.js';
 import {
+  callOnce,
   type Done,
   emptySession,
   polyfillSessionMethods,
@@ -24,11 +25,8 @@ export interface SessionLoginRequest {
   /** Of the request's grants. */
   readonly manager: GrantManager;
   readonly route: { readonly isConnection: boolean };
-  /** Learns how the login ended. */
-  readonly report: {
-    publish(outcome: 'success', details: { readonly grantId: string; readonly scope: readonly string[] }): void;
-    publishError(error: unknown): void;
-  };
+  /** Reports how the login ended. */
+  readonly report: (outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId' | 'scope'>) => void;
 }
 
 /** Which grant a session refers to, and how. */
@@ -197,7 +195,7 @@ export class SessionLogin {
   /** No session refers to the grant: the login has failed. */
   failed(error: unknown): void {
     this.#state = { is: 'failed' };
-    this.#request.report.publishError(error);
+    this.#request.report('error', { reason: reasonOf(error) });
     this.source?.end();
     this.discard();
   }
@@ -209,7 +207,7 @@ export class SessionLogin {
 
   #report(): void {
     const { grantId, scope = [] } = this.#grant;
-    this.#request.report.publish('success', { grantId, scope });
+    this.#request.report('success', { grantId, scope });
   }
 
   /** Removes the grant, unless its id is the application's own and leads back to it. */
@@ -273,4 +271,9 @@ export function sentResponseError(res: ServerResponse): ConfigurationError | und
     'The response was sent before the login ended, most likely by a time-out middleware: nobody was logged in. Give the callback route more time than the option timeout.',
     { code: 'ERR_RESPONSE_SENT' },
   );
+}
+
+/** Returns why a login ended with an error, as events have it. */
+export function reasonOf(error: unknown): string {
+  return error instanceof OAuthAppError ? error.code : 'ERR_APPLICATION';
 }

@@ -1,8 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { settle } from './callback-method.js';
-import { userOf } from './user.js';
 import type { Visit } from './visit.js';
 
 /** Node's callback: an error, or nothing. */
@@ -166,4 +164,71 @@ export function cookieSettingsOf(req: IncomingMessage & { readonly sessionOption
 /** Returns true if the session's cookie is `SameSite=None`: browsers send it in frames of other sites. */
 export function isForFrames(req: IncomingMessage): boolean {
   return String(cookieSettingsOf(req).sameSite).toLowerCase() === 'none';
+}
+
+/** What Passport adds to a request. */
+interface WithUser {
+  readonly _userProperty?: unknown;
+}
+
+/** Returns the user that Passport has logged in. `passport.initialize({ userProperty })` may have renamed the property. */
+export function userOf(req: IncomingMessage & WithUser): unknown {
+  return Reflect.get(req, typeof req._userProperty === 'string' ? req._userProperty : 'user');
+}
+
+/** Sets the user of a request, as Passport would. */
+export function setUser(req: IncomingMessage & WithUser, user: unknown): void {
+  Reflect.set(req, typeof req._userProperty === 'string' ? req._userProperty : 'user', user);
+}
+
+/** Properties that identify a user, the first that is set: of records, of lean documents (MongoDB), of JWT claims. */
+const ID_KEYS = ['id', '_id', 'sub', 'username'] as const;
+
+/**
+ * Returns a text that identifies a user, or `undefined` if the user has none of the properties `id`, `_id`, `sub` and
+ * `username`. A user that is no object is its own id.
+ */
+export function userIdOf(user: unknown): string | undefined {
+  let id: unknown = user;
+  if (typeof user === 'object' && user !== null) {
+    for (const key of ID_KEYS) {
+      id = Reflect.get(user, key);
+      if (id !== undefined && id !== null && id !== '') break;
+    }
+  }
+  if (id === undefined || id === null || id === '') return undefined;
+  if (typeof id !== 'object') return String(id);
+  const text = JSON.stringify(id);
+  // An object that shows nothing of itself would be the same for all users.
+  return text === undefined || text === '{}' || text === '[]' ? undefined : text;
+}
+
+/** Waits for a method of Passport or of a session that takes a callback, or returns a promise, or does both. Rejects with its error. */
+export function settle(call: (done: (error?: unknown) => void) => unknown): Promise<void> {
+  return new Promise((resolve, reject) => {
+    callOnce(call, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/**
+ * Calls a method that takes a callback, or returns a promise of any library, or does both. `done` is called by the first of
+ * them, once.
+ *
+ * @returns what the method has returned
+ */
+export function callOnce(call: (once: (error?: unknown) => void) => unknown, done: (error?: unknown) => void): unknown {
+  let isDone = false;
+  const once = (error?: unknown) => {
+    if (isDone) return;
+    isDone = true;
+    done(error);
+  };
+  const returned = call(once);
+  if (typeof returned === 'object' && returned !== null && 'then' in returned) {
+    Promise.resolve(returned).then(
+      () => once(),
+      (error: unknown) => once(error || new Error('A promise was rejected without a reason')),
+    );
+  }
+  return returned;
 }

@@ -1,7 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { parseCookie } from 'cookie';
-import { forwardedPrefix, hostOf, isSecure } from './request-origin.js';
-import { originalUrl, pathOf, queryOf } from './request-url.js';
 
 /** The cookies of a request by name, decoded; of several with one name the first. */
 export type Cookies = Readonly<Record<string, string | undefined>>;
@@ -76,4 +74,82 @@ export class Visit {
   get host(): string | undefined {
     return hostOf(this.req);
   }
+}
+
+/** A `callbackURL` that is the same for all requests. */
+export const ABSOLUTE_URL: RegExp = /^https?:/i;
+
+/** Returns path and query as the browser requested them, wherever the handler is mounted. */
+export function originalUrl(req: IncomingMessage & { readonly originalUrl?: unknown }): string {
+  return typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/');
+}
+
+/** Returns the path of a URL that begins with its path. */
+export function pathOf(url: string): string {
+  const end = url.search(/[?#]/);
+  return end < 0 ? url : url.slice(0, end);
+}
+
+/** Returns the parsed query of a URL. Connect parses none, and Express parses lists and objects out of it. */
+export function queryOf(url: string): URLSearchParams {
+  const start = url.indexOf('?');
+  return new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
+}
+
+/** Returns the parameters of a URL's query in their order. Most hold no escapes and need no parser. */
+export function parametersOf(url: string): Iterable<readonly [name: string, value: string]> {
+  const start = url.indexOf('?');
+  if (start < 0 || !/^[!-$&-*,->@-~]*$/.test(url.slice(start + 1))) return queryOf(url);
+  const pairs: [string, string][] = [];
+  for (const part of url.slice(start + 1).split('&')) {
+    const equals = part.indexOf('=');
+    if (part !== '') pairs.push(equals < 0 ? [part, ''] : [part.slice(0, equals), part.slice(equals + 1)]);
+  }
+  return pairs;
+}
+
+/** Returns a path as routers compare it by default: case-insensitive, with or without a slash at the end. */
+export function asRouted(path: string): string {
+  return path.toLowerCase().replace(/\/$/, '');
+}
+
+/** Returns the routed path of a `callbackURL`. A relative one is resolved against the path of the request. */
+export function routedPathOf(callbackURL: string, path: string): string {
+  // A request line may hold a whole URL.
+  return asRouted(new URL(callbackURL, `http://relative.invalid${path.startsWith('/') ? path : '/'}`).pathname);
+}
+
+/** What Express adds to a request. */
+interface WithExpress {
+  readonly protocol?: unknown;
+  readonly app?: { get?: (setting: string) => unknown };
+}
+
+/** Returns true if the browser's connection is encrypted, as far as Express' `trust proxy` setting shows. */
+export function isSecure(req: IncomingMessage & WithExpress): boolean {
+  return typeof req.protocol === 'string'
+    ? req.protocol === 'https'
+    : 'encrypted' in req.socket && req.socket.encrypted === true;
+}
+
+/** Returns host name and port that the browser requested; `undefined` if the request names none that is well-formed. */
+export function hostOf(req: IncomingMessage): string | undefined {
+  const authority = req.headers[':authority'];
+  const host = forwarded(req, 'x-forwarded-host') || req.headers.host || authority;
+  if (typeof host !== 'string' || !/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return undefined;
+  return URL.canParse(`http://${host}`) ? host : undefined;
+}
+
+/** Returns the front of the path that a trusted proxy has stripped; empty without one. */
+export function forwardedPrefix(req: IncomingMessage): string {
+  const prefix = forwarded(req, 'x-forwarded-prefix')?.replace(/\/$/, '');
+  return prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix : '';
+}
+
+/** Returns the first value of a header, if Express trusts the proxy that sent it. */
+function forwarded(req: IncomingMessage & WithExpress, header: string): string | undefined {
+  const value = req.headers[header];
+  const trusts = value === undefined ? undefined : req.app?.get?.('trust proxy fn');
+  if (typeof trusts !== 'function' || !trusts(req.socket.remoteAddress, 0)) return undefined;
+  return String(value).split(',')[0]?.trim();
 }

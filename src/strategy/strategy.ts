@@ -6,7 +6,7 @@ import { ConfigurationError, ofStrategy } from '../errors.js';
 import { checkedGrantId, newGrantId } from '../grants/grant.js';
 import type { GrantSummary } from '../grants/grant-summary.js';
 import { authenticate, type RouteOptions } from '../login/authenticate.js';
-import type { PassportActions } from '../login/passport-actions.js';
+import type { PassportActions } from '../login/callback.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import { type ImportedTokens, visibleText } from '../oauth/imported-tokens.js';
 import {

@@ -8,7 +8,7 @@ import type { GrantSummary } from '../grants/grant-summary.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
 import { abortSignal } from '../jobs/grant-list.js';
 import type { RouteOptions } from '../login/authenticate.js';
-import type { PassportActions } from '../login/passport-actions.js';
+import type { PassportActions } from '../login/callback.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import { type ManyStrategies, standIn } from '../middleware/many-strategies.js';
 import type { ImportedTokens } from '../oauth/imported-tokens.js';

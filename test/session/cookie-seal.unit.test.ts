@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { Secret } from '../../src/redaction.js';
-import { CookieSeal } from '../../src/session/cookie-seal.js';
+import { CookieSeal } from '../../src/session/cookies.js';
 
 const sealOf = (purpose: string, first: string, ...others: string[]) =>
   new CookieSeal(purpose, [new Secret(first), ...others.map((each) => new Secret(each))]);

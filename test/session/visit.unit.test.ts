@@ -2,7 +2,6 @@ import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from '
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
-import { callOnce, settle } from '../../src/session/callback-method.js';
 import {
   isFetch,
   isInForeignFrame,
@@ -13,9 +12,8 @@ import {
 } from '../../src/session/fetch-metadata.js';
 import { frameworkError, refuseFramework } from '../../src/session/framework.js';
 import { locationOf, redirect } from '../../src/session/redirect.js';
-import { asRouted, parametersOf, pathOf, queryOf, routedPathOf } from '../../src/session/request-url.js';
-import { userIdOf } from '../../src/session/user.js';
-import { Visit } from '../../src/session/visit.js';
+import { callOnce, settle, userIdOf } from '../../src/session/session.js';
+import { asRouted, parametersOf, pathOf, queryOf, routedPathOf, Visit } from '../../src/session/visit.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
 test('reads the parameters of any URL as URLSearchParams does', () => {
