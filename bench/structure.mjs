@@ -21,7 +21,7 @@ const { rolldown } = await import(pathToFileURL(createRequire(`${root}/`).resolv
 
 /** Features that an application switches on, each in a folder. Three of them share `sql/`. */
 const GUESTS =
-  'cli conformance embedded emulator forward jobs limits mysql postgres providers redis sql sqlite step-up tenants';
+  'cli conformance embedded emulator fetch forward jobs limits mysql postgres providers redis sql sqlite step-up tenants';
 const isGuest = (room) => GUESTS.split(' ').some((guest) => room === `${guest}/`);
 const bundling = { external: /^[^./]/, platform: 'node', checks: { bundlerTimings: false } };
 

@@ -1,9 +1,14 @@
 import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
 import { ApiCall, type Finish } from './api-call.js';
 import type { ApiBase, ApiContext, ApiOrganization, Credential, CredentialSource } from './api-context.js';
-import { type ApiFetch, fetchFrom } from './api-fetch.js';
-import type { SchemaOutput, StandardSchema } from './call-options.js';
-import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
+import {
+  type ApiFetch,
+  type CallRequest,
+  type RequestOptions,
+  requestTo,
+  type SchemaOutput,
+  type StandardSchema,
+} from './call-options.js';
 import { type PaginateOptions, paginate } from './pagination.js';
 import { apiPath, type Query, queryString } from './request-target.js';
 import {
@@ -28,6 +33,8 @@ export let sourceOf: (client: ApiClient) => CredentialSource;
 
 /** Returns what a client shares with all others of its strategy, for the package itself. Assigned by the class. */
 export let contextOf: (client: ApiClient) => ApiContext;
+
+let loadedFetch: Promise<typeof import('../fetch/api-fetch.js')> | undefined;
 
 const NO_OTHER_TOKEN =
   'The service refuses the access token, and there is no other one for now: the grant cannot be refreshed, or was refreshed moments ago.';
@@ -63,7 +70,11 @@ export class ApiClient {
     // Bound when it is first read: most clients never need it.
     Object.defineProperty(ApiClient.prototype, 'fetch', {
       get(this: ApiClient): ApiFetch {
-        this.#fetch ??= (input, init) => fetchFrom(this.#source, this.#context, input, init, this.#exposed);
+        this.#fetch ??= async (input, init) => {
+          // Loaded on first use: most applications never need it.
+          loadedFetch ??= import('../fetch/api-fetch.js');
+          return (await loadedFetch).fetchFrom(this.#source, this.#context, input, init, this.#exposed);
+        };
         return this.#fetch;
       },
     });

@@ -62,6 +62,19 @@ export interface RequestOptions {
   readonly schema?: StandardSchema | undefined;
 }
 
+/** The `fetch` of an API client. Its bodies may also be those of a call: Node streams and async iterables. */
+export type ApiFetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
+
+/** Options of {@link ApiFetch}: those of the WHATWG `fetch`, and `timeout`. */
+export type FetchInit = (RequestInit | (Omit<RequestInit, 'body'> & { body?: RequestBodyInit | null | undefined })) & {
+  /**
+   * Milliseconds of silence that end a request: no connection, no byte of a streamed body taken, no headers, no more of
+   * the response while it is read. `0` for no limit. Default: the `timeout` of the strategy, and no limit for the body of
+   * a `text/event-stream`.
+   */
+  timeout?: number | undefined;
+};
+
 /** A checked call, ready to be sent any number of times. */
 export interface CallRequest extends RequestTarget {
   readonly method: string;

@@ -2,7 +2,7 @@ import { pipeline, Readable } from 'node:stream';
 import type { Deadlines } from './deadlines.js';
 import { createDecoder, decodedHeaders } from './decoding.js';
 import { Exchange } from './exchange.js';
-import { decodeHeaders, type HttpResponse, type HttpStream, type HttpStreamRequest, headerValue } from './message.js';
+import { decodeHeaders, type HttpStream, type HttpStreamRequest, headerValue } from './message.js';
 
 /** Bytes that are queued for the reader before the service has to pause. */
 const MAX_QUEUED_BYTES = 64 * 1024;
@@ -159,54 +159,6 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
 
   #limit(ms: number): void {
     this.deadlines.extend(this, this.#endsAt === Infinity ? ms : Math.min(ms, this.#endsAt - performance.now()));
-  }
-}
-
-/**
- * Receives a response as soon as its headers are there: with its complete body if that arrived together with them, as
- * small ones do, otherwise with a stream. A stream costs more than the rest of a small request.
- */
-export class FetchedExchange extends StreamedExchange<HttpResponse> {
-  /** Set between the headers and the end of the turn in which they arrived. */
-  #early: Buffer[] | undefined;
-
-  protected override begin(): void {
-    if (this.encoding !== 'identity') {
-      super.begin();
-      return;
-    }
-    this.#early = [];
-    queueMicrotask(() => {
-      const chunks = this.#early;
-      if (chunks === undefined) return;
-      this.#early = undefined;
-      super.begin();
-      for (const chunk of chunks) super.receive(chunk);
-    });
-  }
-
-  protected override receive(chunk: Buffer): boolean {
-    if (this.#early === undefined) return super.receive(chunk);
-    this.#early.push(chunk);
-    return true;
-  }
-
-  protected override complete(): void {
-    const chunks = this.#early;
-    if (chunks === undefined) {
-      super.complete();
-      return;
-    }
-    this.#early = undefined;
-    const { status } = this;
-    const [first] = chunks;
-    const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
-    this.handOver({ status, headers: decodeHeaders(this.headers), body });
-  }
-
-  protected override failed(error: unknown): void {
-    this.#early = undefined;
-    super.failed(error);
   }
 }
 

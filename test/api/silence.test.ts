@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { crowdinHttpClient } from 'passport-oauth-app/providers';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ApiClient } from '../../src/api/api-client.js';
-import type { FetchInit } from '../../src/api/api-fetch.js';
+import type { FetchInit } from '../../src/api/call-options.js';
 import type { RequestBodyInit } from '../../src/api/request-body.js';
 import { stopTime } from '../support/stop-time.js';
 import { threats } from '../support/threats.js';

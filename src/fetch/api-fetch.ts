@@ -1,43 +1,16 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
-import type { HttpResponse, HttpStream } from '../http/message.js';
-import { FetchedExchange } from '../http/streamed-exchange.js';
+import { ApiCall } from '../api/api-call.js';
+import type { ApiBase, ApiContext, CredentialSource } from '../api/api-context.js';
+import { unusableResponse } from '../api/api-error.js';
+import type { Attempt } from '../api/call-decision.js';
+import { type CallRequest, type FetchInit, requestTo } from '../api/call-options.js';
+import { type RequestBodyInit, readableOf } from '../api/request-body.js';
+import { type RequestTarget, targetOf } from '../api/request-target.js';
 import { safeCause } from '../redaction.js';
 import { abortable } from '../waiting.js';
-import { ApiCall } from './api-call.js';
-import type { ApiBase, ApiContext, CredentialSource } from './api-context.js';
-import { unusableResponse } from './api-error.js';
-import type { Attempt } from './call-decision.js';
-import { type CallRequest, requestTo } from './call-options.js';
+import { FETCHED, type FetchedResponse } from './fetched-exchange.js';
 import { fetchedResponse, headerPairs, withAddress } from './fetched-response.js';
-import { type RequestBodyInit, readableOf } from './request-body.js';
-import { type RequestTarget, targetOf } from './request-target.js';
-import type { ResponseMode } from './response.js';
-
-/** The `fetch` of an API client. Its bodies may also be those of a call: Node streams and async iterables. */
-export type ApiFetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
-
-/** Options of {@link ApiFetch}: those of the WHATWG `fetch`, and `timeout`. */
-export type FetchInit = (RequestInit | (Omit<RequestInit, 'body'> & { body?: RequestBodyInit | null | undefined })) & {
-  /**
-   * Milliseconds of silence that end a request: no connection, no byte of a streamed body taken, no headers, no more of
-   * the response while it is read. `0` for no limit. Default: the `timeout` of the strategy, and no limit for the body of
-   * a `text/event-stream`.
-   */
-  timeout?: number | undefined;
-};
-
-/** A response of any status, with a complete body if it arrived with the headers. */
-export type FetchedResponse = HttpResponse | HttpStream;
-
-/** How {@link FetchedResponse}s are received. */
-export const FETCHED: ResponseMode<FetchedResponse> = Object.freeze({
-  isBuffered: false,
-  exchange: FetchedExchange,
-  discard: ({ body }: FetchedResponse) => {
-    if (body instanceof Readable) body.destroy();
-  },
-});
 
 /** Set by the HTTP connection. `fetch` drops them, as browsers do, because SDKs send them. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
