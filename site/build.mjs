@@ -8,6 +8,7 @@ import { sidebar } from './.vitepress/config.mjs';
 import { drawDiagrams } from './diagrams.mjs';
 import { writeLlmsText } from './llms.mjs';
 import { writeReference } from './reference.mjs';
+import { checkSearch } from './search.mjs';
 
 const here = import.meta.dirname;
 const pages = join(here, '.pages');
@@ -18,6 +19,8 @@ cpSync(join(here, 'pages'), pages, { recursive: true });
 for (const name of ['docs', 'README.md', 'CHANGELOG.md', 'CODE_OF_CONDUCT.md', 'CONTRIBUTING.md', 'SECURITY.md']) {
   cpSync(join(here, '..', name), join(pages, name), { recursive: true });
 }
+// The first page shows README's picture.
+cpSync(join(pages, 'docs/images/burst.png'), join(pages, 'public/burst.png'));
 await writeReference(join(pages, 'reference'));
 await drawDiagrams(pages, join(pages, 'public/diagrams'));
 
@@ -28,4 +31,5 @@ if (process.argv[2] === 'serve') {
 } else {
   await build(here);
   writeLlmsText(pages, sidebar, join(here, 'dist'));
+  await checkSearch(join(here, 'dist'));
 }

@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitepress';
+import manifest from '../../package.json' with { type: 'json' };
 import { diagramName } from '../diagrams.mjs';
 import { entryPoints } from '../reference.mjs';
 
@@ -82,12 +83,19 @@ export const sidebar = [
   },
 ];
 
+const base = process.env.SITE_BASE ?? '/';
+const npm = `https://www.npmjs.com/package/${manifest.name}`;
+/** The repository whose workflow builds the site; none elsewhere. */
+const { GITHUB_SERVER_URL = 'https://github.com', GITHUB_REPOSITORY } = process.env;
+const repository = GITHUB_REPOSITORY && `${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}`;
+
 export default defineConfig({
-  title: 'passport-oauth-app',
-  description: 'A Passport strategy that gives every request an authenticated API client that never goes stale.',
+  title: manifest.name,
+  description: 'OAuth login for Express that keeps its tokens fresh: every request gets an authenticated API client.',
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${base}favicon.svg` }]],
   lang: 'en',
   // The address below which the site is served: /REPOSITORY/ on GitHub Pages.
-  base: process.env.SITE_BASE ?? '/',
+  base,
   // build.mjs collects the pages there.
   srcDir: '.pages',
   outDir: 'dist',
@@ -99,6 +107,11 @@ export default defineConfig({
   markdown: { config: showDiagrams, anchor: { slugify } },
   themeConfig: {
     sidebar,
+    nav: [{ text: `v${manifest.version}`, link: '/CHANGELOG' }],
+    socialLinks: [
+      { icon: 'npm', link: npm, ariaLabel: 'npm' },
+      ...(repository ? [{ icon: 'github', link: repository, ariaLabel: 'Repository' }] : []),
+    ],
     outline: [2, 3],
     search: { provider: 'local', options: { miniSearch: { searchOptions: { boostDocument } } } },
   },
@@ -126,8 +139,9 @@ function headingBefore(tokens, index) {
   return heading < 0 ? 'overview' : tokens[heading + 1].content.replaceAll(/[^\w ,'-]/g, '');
 }
 
-/** Puts the pages that somebody has written before the generated ones, and the emulator's reference last. */
-function boostDocument(id) {
+/** Ranks written pages above generated ones, the page about the symptoms first, and the emulator's reference last. */
+export function boostDocument(id) {
+  if (id.includes('lost-logins')) return 4;
   if (id.includes('/reference/')) return id.includes('emulator') ? 0.1 : 0.5;
   return /\/figures\/|CHANGELOG|CONTRIBUTING|docs\/(?:emulator|testing)/.test(id) ? 0.5 : 2;
 }

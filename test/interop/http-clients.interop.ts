@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { Client as Crowdin } from '@crowdin/crowdin-api-client';
+import type { Request, Response } from 'express';
 import { HTTPError } from 'ky';
+import type { ApiClient } from 'passport-oauth-app';
 import { crowdinHttpClient } from 'passport-oauth-app/providers';
 import { describe, expect, test } from 'vitest';
 import {
@@ -16,6 +18,7 @@ import {
 } from '../api/fixture.js';
 import * as faulty from '../support/faulty-server.js';
 import { withGraphQL, withKy, withOpenApi, withTheSdk } from './another-client.js';
+import { sdk, withAxios, withJsforce, withSdk } from './sdk-clients.js';
 
 startApiForEachTest();
 
@@ -28,10 +31,9 @@ const sent = () =>
 
 const page = { data: [{ data: { id: 7, name: 'Site' } }] };
 
-test('docs/api-client.md shows another-client.ts', () => {
+test.each(['another-client.ts', 'sdk-clients.ts'])('docs/api-client.md shows %s', (file) => {
   const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
-  const shown = /```typescript\n\/\/ another-client\.ts\n([\s\S]*?)```/.exec(read('../../docs/api-client.md'))?.[1];
-  expect(shown).toBe(read('another-client.ts'));
+  expect(read('../../docs/api-client.md')).toContain(`\`\`\`typescript\n// ${file}\n${read(file)}\`\`\``);
 });
 
 /** An answer in JSON, as openapi-typescript writes it. */
@@ -98,6 +100,44 @@ describe('ky', () => {
       ['POST /api/v2/projects', tokenOf('refresh-1')],
       ['GET /api/v2/projects/9', tokenOf('refresh-1')],
     ]);
+  });
+});
+
+describe('axios', () => {
+  test('posts again after a 401, and rejects with what ended the grant', async () => {
+    const api = withAxios(client);
+    server.next(faulty.json({}, 401));
+    server.next(faulty.json({ data: { id: 8 } }, 201));
+    expect((await api.post('/projects', { name: 'New' })).data).toEqual({ data: { id: 8 } });
+    expect(sent().map(({ authorization, body }) => [authorization, body])).toEqual([
+      [tokenOf('first'), '{"name":"New"}'],
+      [tokenOf('refresh-1'), '{"name":"New"}'],
+    ]);
+    const ended = new Error('ended');
+    const accessToken = async (options?: object) => (options ? Promise.reject(ended) : 'a token');
+    server.next(faulty.json({}, 401));
+    const refusing = { baseUrl: client.baseUrl, accessToken } as unknown as ApiClient;
+    await expect(withAxios(refusing).get('/projects')).rejects.toBe(ended);
+  });
+
+  test('is one object in all functions below the handler of a request, and none outside', async () => {
+    const seen: unknown[] = [];
+    await new Promise<void>((resolve) => {
+      const next = () => void Promise.resolve().then(() => resolve(void seen.push(sdk(), sdk())));
+      withSdk({ apiClient: client } as Request, {} as Response, next);
+    });
+    expect(seen[0]).toBe(seen[1]);
+    expect(() => sdk()).toThrow('outside a request');
+  });
+});
+
+describe('jsforce', () => {
+  test('goes on with the token that its refreshFn got', async () => {
+    const connection = await withJsforce(client);
+    server.next(faulty.json({}, 401));
+    server.next(faulty.json({ sobjects: [] }));
+    await connection.request('/services/data/v64.0/sobjects');
+    expect(sent().map(({ authorization }) => authorization)).toEqual([tokenOf('first'), tokenOf('refresh-1')]);
   });
 });
 

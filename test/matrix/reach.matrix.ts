@@ -70,6 +70,31 @@ function tool(name: string, ...args: string[]): Promise<{ readonly stdout: strin
   return run(join(installation.reach, 'node_modules/.bin', name), args, { cwd: installation.reach });
 }
 
+function program(name: string): string {
+  return join(installation.reach, 'node_modules', name);
+}
+
+/** Writes package.json and the application of README.md into a new folder. */
+async function project(devDependencies: Readonly<Record<string, string>> = {}): Promise<string> {
+  const folder = await installation.emptyFolder();
+  const dependencies = {
+    express: '^5',
+    'express-session': '^1',
+    passport: '^0.7',
+    'passport-oauth-app': `file:${installation.packed.tarball}`,
+  };
+  const manifest = { private: true, type: 'module', dependencies, devDependencies };
+  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest));
+  await saveApplication(folder);
+  return folder;
+}
+
+/** Installs what a folder asks for, where a package finds its own dependencies alone. */
+async function pnpm(folder: string): Promise<void> {
+  const args = [program('pnpm/bin/pnpm.mjs'), 'install', '--ignore-scripts', '--config.hoist=false'];
+  await run(process.execPath, args, { cwd: folder });
+}
+
 describe('a framework', () => {
   it.each(['fastify.js', 'koa.js'])('runs the example %s: a login, a call of the API', async (file) => {
     await save(file);
@@ -120,12 +145,13 @@ describe('Jest', () => {
   // The first request of a test loads what Jest has to transform, which takes long on a machine with much else to do.
   const patterns = ['--testPathIgnorePatterns', 'nothing', '--rootDir', '.', '--testTimeout', '60000'];
 
-  it('runs the example as CommonJS through Babel, with one line of configuration', async () => {
-    await save('jest.config.cjs');
-    await save('app.test.js');
-    const preset = "module.exports = { presets: [['@babel/preset-env', { targets: { node: 'current' } }]] };\n";
-    await writeFile(join(installation.reach, 'babel.config.cjs'), preset);
-    const { stderr } = await tool('jest', '--config', 'jest.config.cjs', ...patterns, 'app.test.js');
+  it.each(['npm', 'pnpm'])('runs the example as CommonJS through Babel, installed by %s', async (manager) => {
+    const packages = { jest: '30', '@babel/preset-env': '7', supertest: '*' };
+    const folder = manager === 'npm' ? installation.reach : await project(packages);
+    if (manager === 'pnpm') await pnpm(folder);
+    for (const file of ['jest.config.cjs', 'babel.config.cjs', 'app.test.js']) await save(file, folder);
+    const args = ['--config', 'jest.config.cjs', ...patterns, 'app.test.js'];
+    const { stderr } = await run(join(folder, 'node_modules/.bin/jest'), args, { cwd: folder });
     expect(stderr).toContain('1 passed');
   });
 
@@ -145,25 +171,9 @@ describe('Jest', () => {
 });
 
 describe('a package manager', () => {
-  const program = (name: string) => join(installation.reach, 'node_modules', name);
-
-  async function project(): Promise<string> {
-    const folder = await installation.emptyFolder();
-    const dependencies = {
-      express: '^5',
-      'express-session': '^1',
-      passport: '^0.7',
-      'passport-oauth-app': `file:${installation.packed.tarball}`,
-    };
-    await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
-    await saveApplication(folder);
-    return folder;
-  }
-
   it('pnpm: the example runs where a package finds its own dependencies alone', async () => {
     const folder = await project();
-    const args = [program('pnpm/bin/pnpm.mjs'), 'install', '--ignore-scripts', '--config.hoist=false'];
-    await run(process.execPath, args, { cwd: folder });
+    await pnpm(folder);
     await expectProjects('app.js', folder);
   });
 
