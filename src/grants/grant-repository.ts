@@ -1,9 +1,7 @@
 import { isWithin, LONG_AGO, type Moment, momentOf } from '../clock.js';
-import { ConfigurationError } from '../errors.js';
 import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import { hubOf, type OnChange } from '../stores/store-hub.js';
 import type { StoredGrant, TokenStore } from '../stores/token-store.js';
-import { abortable, pause } from '../waiting.js';
 import {
   type EndedGrant,
   endedGrant,
@@ -12,6 +10,7 @@ import {
   hasSameTokens,
   isLaterSibling,
   isOlder,
+  unlessEnded,
 } from './grant.js';
 
 /** Options of a {@link GrantRepository}. */
@@ -44,24 +43,25 @@ const REMOVAL: WriteLimits = { waitMs: 5_000, abandonMs: 15_000 };
 /** A save that compares versions is refused if it arrives late. Callers wait less than for a read: they have the grant in memory. */
 const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
 
-/** Time limit of one step of a list, in milliseconds: a page of the store. */
-const LIST_MS = 30_000;
-/** How many listed grants are read at once. */
-const LISTED_AT_ONCE = 100;
-
-/** Pauses before further reads of a listed grant whose read failed, in milliseconds: one slow read must not end a list of a million. */
-const READ_LISTED_AGAIN_MS = [500, 2_000];
-
 /** How often a compare-and-set is tried that loses against other processes. */
 const MAX_TRIES = 4;
 
-/** The reads of one grant that run. */
-interface RunningReads {
-  count: number;
-  /** The one that began last, unless it or a write has finished since. Its start is on the monotonic clock. */
-  newest: { readonly number: number; readonly since: number; readonly result: Promise<Grant | undefined> } | undefined;
-  /** Number of the newest read that has finished, or had begun when a write finished: its result and earlier ones are stale. */
-  ended: number;
+/** A read that runs. */
+interface RunningRead {
+  readonly since: Moment;
+  readonly result: Promise<Grant | undefined>;
+}
+
+/** A deletion, as far as it has come. */
+export interface Removal {
+  /** `unknown` once the store was too slow or has failed. It may have deleted the grant all the same, or may do so yet. */
+  outcome: 'running' | 'unknown' | 'removed';
+  /** What the store was last asked to delete. */
+  grant: Grant | undefined;
+  /** Resolves once the store has answered that, if only with an error. */
+  answer: Promise<unknown> | undefined;
+  /** Rejects with TokenStoreError if the grant is not known to be deleted in time. */
+  done: Promise<void>;
 }
 
 /**
@@ -80,11 +80,10 @@ export class GrantRepository {
   readonly access: StoreAccess;
   /** Grants as they were last seen, and when. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
   readonly #cache = new Map<string, { readonly grant: Grant; readonly since: Moment }>();
-  readonly #reads = new Map<string, RunningReads>();
-  /** The versions that are being saved, by grant, and since when: infinitely long once another process has changed the grant. */
-  readonly #saves = new Map<string, { readonly version: number; since: Moment }>();
-  /** Number of the read that began last: reads are numbered in the order of their starts. */
-  #lastRead = 0;
+  /** The reads that run, in the order of their starts, without those that a write, or a read that began later, has overtaken. */
+  readonly #reads = new Map<string, readonly RunningRead[]>();
+  /** The versions that are being saved, unless another process has changed the grant since. */
+  readonly #saves = new Map<string, number>();
   /** Stops listening to changes that others make; `undefined` until a grant is cached. */
   #stopListening: (() => void) | undefined;
   readonly #onChange: OnChange = (storeId, version) => this.#changed(storeId, version);
@@ -113,13 +112,13 @@ export class GrantRepository {
   async read(id: string): Promise<Grant | undefined> {
     const last = this.#cache.get(id)?.grant;
     const askedAt = performance.now();
-    const running = this.#reads.get(id)?.newest;
+    const running = this.#reads.get(id)?.at(-1);
     try {
-      const joined = running && askedAt - running.since < JOIN_MS ? await running.result : undefined;
+      const joined = running && askedAt - running.since.monotonic < JOIN_MS ? await running.result : undefined;
       if (joined) return joined;
       // A login may have been saved since the joined read began: only a read that began after the call shows that there is none.
-      const newest = this.#reads.get(id)?.newest;
-      if (newest && newest.since >= askedAt) return await newest.result;
+      const newest = this.#reads.get(id)?.at(-1);
+      if (newest && newest.since.monotonic >= askedAt) return await newest.result;
       return await this.readAnew(id, last ? READ_AGAIN_MS : READ_MS);
     } catch (error) {
       // Looked up again: a logout may have removed it during the read.
@@ -131,14 +130,10 @@ export class GrantRepository {
 
   /** Returns the grant as the store has it now. Never joins a read that may have seen an older one. */
   readAnew(id: string, limitMs: number = READ_MS): Promise<Grant | undefined> {
-    const reads = this.#reads.get(id) ?? { count: 0, newest: undefined, ended: 0 };
-    this.#reads.set(id, reads);
-    reads.count += 1;
-    this.#lastRead += 1;
-    const number = this.#lastRead;
-    const since = performance.now();
-    const result = this.#readAndCache(id, reads, number, limitMs);
-    reads.newest = { number, since, result };
+    // A process may stand still until the answer is old: it counts as seen when it was asked for.
+    const since = momentOf(this.#options.clock);
+    const result = this.#readAndCache(id, since, limitMs);
+    this.#reads.set(id, [...(this.#reads.get(id) ?? []), { since, result }]);
     return result;
   }
 
@@ -154,40 +149,6 @@ export class GrantRepository {
   async isGone(id: string): Promise<boolean> {
     const found = await this.access.use((store) => this.#find(store, this.storeId(id)), 'get', READ_MS);
     return !found || (found.stored !== undefined && 'ended' in found.stored);
-  }
-
-  /**
-   * Yields the grants of this strategy, and the tombstones, as {@link peek} returns them: page by page, so that the memory
-   * that it takes does not depend on their number.
-   *
-   * @throws ConfigurationError with the code ERR_NO_LIST if the store cannot list; TokenStoreError if it fails for seconds; the
-   *   signal's reason
-   */
-  async *all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {
-    const ids: string[] = [];
-    const page = () => {
-      const reads = ids.splice(0).map(async (id) => [id, await this.#peekPatiently(id)] as const);
-      return abortable(Promise.all(reads), signal);
-    };
-    for await (const id of this.#ids(signal)) {
-      ids.push(id);
-      if (ids.length < LISTED_AT_ONCE) continue;
-      for (const [grantId, grant] of await page()) if (grant) yield [grantId, grant];
-      // A store that answers at once (SQLite, memory) would keep the process from everything else, for minutes.
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    for (const [grantId, grant] of await page()) if (grant) yield [grantId, grant];
-  }
-
-  async #peekPatiently(id: string): Promise<Grant | EndedGrant | undefined> {
-    for (const ms of READ_LISTED_AGAIN_MS) {
-      try {
-        return await this.peek(id);
-      } catch {
-        await pause(ms);
-      }
-    }
-    return await this.peek(id);
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
@@ -254,54 +215,47 @@ export class GrantRepository {
 
   /**
    * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login. A grant
-   * that is first seen once this has rejected is kept: it may be of a login that has come since.
+   * that is first seen once the removal is `unknown` is kept: it may be of a login that has come since.
    *
    * @param whenRemoved Called before any other write of the grant starts, with what was deleted: the grant as the store had it
-   *   last, or `undefined` if there was none, or none that can be read. A slow store may be done after this has rejected.
-   * @param whenFound Called with the grant when the store is asked to delete it, and with the store's answer: a deletion that
-   *   fails may have taken effect, and one that is given up may do so later.
+   *   last, or `undefined` if there was none, or none that can be read. A slow store may be done when the removal is `unknown`.
    */
-  async remove(
-    id: string,
-    whenRemoved: (grant: Grant | undefined) => void,
-    whenFound: (grant: Grant, deletion: Promise<void>) => void = () => undefined,
-  ): Promise<void> {
+  remove(id: string, whenRemoved?: (grant: Grant | undefined) => void): Removal {
     const last = this.#cache.get(id)?.grant;
-    let hasRejected = false;
+    const storeId = this.storeId(id);
     this.#remember(id, undefined);
-    const removal = this.access.write(id, REMOVAL, async (store, signal) => {
-      const storeId = this.storeId(id);
+    const removal: Removal = { outcome: 'running', grant: undefined, answer: undefined, done: Promise.resolve() };
+    const written = this.access.write(id, REMOVAL, async (store, signal) => {
+      const erase = async (grant: Grant | undefined, version: number) => {
+        const deletion = store.delete(storeId, version);
+        if (grant) Object.assign(removal, { grant, answer: Promise.allSettled([deletion]) });
+        await deletion;
+        signal.throwIfAborted();
+      };
       // Most likely the store has what was seen last. At once, so that no later read finds it; a store that does not compare
       // versions would delete tokens that were never read.
-      if (last && store.update) {
-        const deletion = store.delete(storeId, last.version);
-        whenFound(last, deletion);
-        await deletion;
-      }
-      signal.throwIfAborted();
-      let removed: { readonly grant: Grant | EndedGrant | undefined } | undefined;
+      if (last && store.update) await erase(last, last.version);
+      let removed: { readonly grant: Grant | undefined; readonly lineage: string | undefined } | undefined;
       for (let tries = 0; ; tries++) {
         const found = await this.#find(store, storeId);
-        const grant = found?.stored;
         signal.throwIfAborted();
+        const lineage = found?.stored?.lineage;
         // Gone, or replaced by a login that came later.
-        if (!found || (removed && removed.grant?.lineage !== grant?.lineage)) break;
+        if (!found || (removed && removed.lineage !== lineage)) break;
         if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
-        if (hasRejected && !removed) throw new Error('The grant was read too late to be deleted');
-        const deletion = store.delete(storeId, found.record.version);
-        if (grant && !('ended' in grant)) whenFound(grant, deletion);
-        await deletion;
-        signal.throwIfAborted();
-        removed = { grant };
+        if (removal.outcome === 'unknown' && !removed) throw new Error('The grant was read too late to be deleted');
+        removed = { grant: unlessEnded(found.stored), lineage };
+        await erase(removed.grant, found.record.version);
       }
       this.#remember(id, undefined);
-      const grant = removed ? removed.grant : last;
-      whenRemoved(grant && !('ended' in grant) ? grant : undefined);
+      removal.outcome = 'removed';
+      whenRemoved?.(removed ? removed.grant : last);
     });
-    await removal.catch((error: unknown) => {
-      hasRejected = true;
+    removal.done = written.catch((error: unknown) => {
+      if (removal.outcome === 'running') removal.outcome = 'unknown';
       throw error;
     });
+    return removal;
   }
 
   /**
@@ -340,30 +294,8 @@ export class GrantRepository {
     this.#stopListening = () => undefined;
   }
 
-  async *#ids(signal: AbortSignal | undefined): AsyncGenerator<string> {
-    const { store } = this.#options;
-    if (!store.list)
-      throw new ConfigurationError(
-        'tokenStore: expected a store with the method list, such as redisTokenStore(…) or postgresTokenStore(…): this one cannot list its grants',
-        { option: 'tokenStore', code: 'ERR_NO_LIST' },
-      );
-    const ids = store.list(this.#idPrefix)[Symbol.asyncIterator]();
-    try {
-      for (;;) {
-        signal?.throwIfAborted();
-        const { done, value } = await this.access.use(() => ids.next(), 'list', LIST_MS);
-        if (done) return;
-        const grantId = this.#grantId(value);
-        if (grantId !== undefined) yield grantId;
-      }
-    } finally {
-      // Not waited for: after a failure it may hang too.
-      void ids.return?.()?.catch(() => undefined);
-    }
-  }
-
   /** Returns the id of a grant by that of its record; `undefined` for records of other strategies. */
-  #grantId(storeId: string): string | undefined {
+  grantId(storeId: string): string | undefined {
     if (!storeId.startsWith(this.#idPrefix)) return undefined;
     try {
       return decodeURIComponent(storeId.slice(this.#idPrefix.length));
@@ -379,16 +311,15 @@ export class GrantRepository {
    * @param version The version that is stored now; `undefined` if the grant was deleted or expired.
    */
   #changed(storeId: string, version: number | undefined): void {
-    const id = storeId === '' ? undefined : this.#grantId(storeId);
+    const id = storeId === '' ? undefined : this.grantId(storeId);
     if (id === undefined && storeId !== '') return;
     const all = () => [...this.#cache.keys(), ...this.#reads.keys(), ...this.#saves.keys()];
     for (const each of id === undefined ? all() : [id]) {
-      const saved = this.#saves.get(each);
       // The other process may have changed what this one has just saved, though the answer is still to come.
-      if (saved && saved.version !== version) saved.since = LONG_AGO;
+      if (this.#saves.get(each) !== version) this.#saves.delete(each);
       const seen = this.#cache.get(each);
       if (seen && seen.grant.version === version) continue;
-      this.#overtakeReads(each);
+      this.#reads.delete(each);
       if (id !== undefined && version === undefined) this.#cache.delete(each);
       // Kept for a store that fails, or that a failover has made forget it.
       else if (seen) this.#cache.set(each, { grant: seen.grant, since: LONG_AGO });
@@ -399,32 +330,29 @@ export class GrantRepository {
    * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
    * same login, the store has lost a write in a failover: writes the newer one over it.
    */
-  async #readAndCache(id: string, reads: RunningReads, number: number, limitMs: number): Promise<Grant | undefined> {
-    const { clock, store: tokenStore, onUnlockedRefresh } = this.#options;
-    // A process may stand still until the answer is old: it counts as seen when it was asked for.
-    const askedAt = momentOf(clock);
-    let stored: Grant | EndedGrant | undefined;
-    let isStale: boolean;
-    try {
-      stored = await this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', limitMs);
-    } finally {
-      isStale = number <= reads.ended;
-      reads.ended = Math.max(reads.ended, number);
-      reads.count -= 1;
-      if (reads.newest?.number === number) reads.newest = undefined;
-      if (reads.count === 0) this.#reads.delete(id);
-    }
-    const found = stored && 'ended' in stored ? undefined : stored;
-    if (isStale) return found;
+  async #readAndCache(id: string, since: Moment, limitMs: number): Promise<Grant | undefined> {
+    let reads: readonly RunningRead[] = [];
+    let place = -1;
+    const loading = this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', limitMs);
+    const stored = await loading.finally(() => {
+      reads = this.#reads.get(id) ?? [];
+      place = reads.findIndex((read) => read.since === since);
+      const later = reads.slice(place + 1);
+      if (later.length > 0) this.#reads.set(id, later);
+      else this.#reads.delete(id);
+    });
+    const found = unlessEnded(stored);
+    if (place < 0) return found;
     const last = this.#cache.get(id)?.grant;
     if (stored && last && stored.version !== last.version) {
       if (isOlder(stored, last)) {
         const isSaved = await this.replace(id, last, stored.version).catch(() => true);
         return isSaved ? last : this.readAnew(id);
       }
-      if (found && isOlder(last, found) && !tokenStore.lock && !this.access.hasFailedRecently) onUnlockedRefresh();
+      if (found && isOlder(last, found) && !this.access.hasLock && !this.access.hasFailedRecently)
+        this.#options.onUnlockedRefresh();
     }
-    this.#keep(id, found, askedAt);
+    this.#keep(id, found, since);
     return found;
   }
 
@@ -441,19 +369,20 @@ export class GrantRepository {
     save: (store: TokenStore, storeId: string, record: StoredGrant, signal: AbortSignal) => Promise<boolean>,
   ): Promise<boolean> {
     return this.access.write(id, limits, async (store, signal) => {
-      const own = { version: grant.version, since: momentOf(this.#options.clock) };
+      let since = momentOf(this.#options.clock);
       const storeId = this.storeId(id);
       const record = await this.#options.codec.encode(storeId, grant);
       signal.throwIfAborted();
-      this.#saves.set(id, own);
+      this.#saves.set(id, grant.version);
       try {
         if (!(await save(store, storeId, record, signal))) return false;
         signal.throwIfAborted();
       } finally {
-        if (this.#saves.get(id) === own) this.#saves.delete(id);
+        if (this.#saves.get(id) === grant.version) this.#saves.delete(id);
+        else since = LONG_AGO;
       }
       whenSaved?.();
-      this.#remember(id, grant, own.since);
+      this.#remember(id, grant, since);
       return true;
     });
   }
@@ -473,18 +402,11 @@ export class GrantRepository {
     return record ? { record, stored: await this.#options.codec.decode(storeId, record) } : undefined;
   }
 
-  /** Caches the result of a write that began at `askedAt`. Running reads may have seen an older grant, so their results are ignored. */
-  #remember(id: string, grant: Grant | undefined, askedAt = LONG_AGO): void {
+  /** Caches the result of a write that began at `since`. Running reads may have seen an older grant, so their results are ignored. */
+  #remember(id: string, grant: Grant | undefined, since = LONG_AGO): void {
     hubOf(this.#options.store).tell(this.storeId(id), this.#onChange);
-    this.#overtakeReads(id);
-    this.#keep(id, grant, askedAt);
-  }
-
-  #overtakeReads(id: string): void {
-    const reads = this.#reads.get(id);
-    if (!reads) return;
-    reads.ended = this.#lastRead;
-    reads.newest = undefined;
+    this.#reads.delete(id);
+    this.#keep(id, grant, since);
   }
 
   /** Caches what was seen: a grant, or that there is none. @param since When the store was asked. */

@@ -202,6 +202,11 @@ export function endedGrant(grant: Grant): EndedGrant {
   return { ended: true, ...kept };
 }
 
+/** Returns a grant, and `undefined` for a tombstone. */
+export function unlessEnded(stored: Grant | EndedGrant | undefined): Grant | undefined {
+  return stored && 'ended' in stored ? undefined : stored;
+}
+
 /** Returns true if both come from one login, and `one` was refreshed less often: the service no longer accepts it. */
 export function isOlder(one: Grant | EndedGrant, other: Grant): boolean {
   return one.lineage === other.lineage && one.generation < other.generation;

@@ -4,7 +4,7 @@ import type { KeepAliveResult } from '../options.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { Refresher } from '../refresh/refresher.js';
 import { abortable, pause } from '../waiting.js';
-import { abortSignal } from './grant-list.js';
+import { abortSignal, allGrants } from './grant-list.js';
 
 const MAX_AGE_SECONDS = 10 * 365 * 24 * 60 * 60;
 
@@ -40,7 +40,7 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  * @throws the signal's reason, and whatever the iteration throws; ServiceUnavailableError once the strategy is closed
  */
 export async function keepAlive(
-  grants: Pick<GrantManager, 'all' | 'clock'> & {
+  grants: Pick<GrantManager, 'access' | 'clock' | 'peek' | 'repository'> & {
     readonly refresher: Pick<Refresher, 'keepAlive' | 'pauseMs' | 'untilClosed'>;
   },
   { olderThan, rate, signal: given }: KeepAliveSettings,
@@ -52,7 +52,7 @@ export async function keepAlive(
   const startedAt = clock();
   // On the monotonic clock.
   let nextAt = 0;
-  for await (const [id, grant] of grants.all(signal)) {
+  for await (const [id, grant] of allGrants(grants, signal)) {
     signal.throwIfAborted();
     if ('ended' in grant || hasEnded(grant, clock())) continue;
     counts.seen += 1;

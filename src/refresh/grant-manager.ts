@@ -15,7 +15,7 @@ import {
   type RefreshWindow,
   withRefreshTokenOf,
 } from '../grants/grant.js';
-import { GrantRepository, type GrantRepositoryOptions } from '../grants/grant-repository.js';
+import { GrantRepository, type GrantRepositoryOptions, type Removal } from '../grants/grant-repository.js';
 import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
 import { isIssuer } from '../oauth/addresses.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
@@ -48,7 +48,7 @@ export class GrantManager {
   /** The token store of its grants. */
   readonly access: StoreAccess;
   readonly #options: GrantManagerOptions;
-  readonly #repository: GrantRepository;
+  readonly repository: GrantRepository;
   readonly #unsaved: UnsavedGrants;
   readonly #refresher: Refresher;
   readonly #revocations: Revocations | undefined;
@@ -60,7 +60,7 @@ export class GrantManager {
   constructor(options: GrantManagerOptions) {
     const { onRefresh } = options;
     this.#options = options;
-    this.#repository = new GrantRepository({
+    this.repository = new GrantRepository({
       ...options,
       onUnreadable: (grantId) => options.onLost(grantId, 'unreadable'),
       onRecovery: () => void this.#unsaved.flush(),
@@ -69,17 +69,17 @@ export class GrantManager {
         this.#hasWarned = true;
       },
     });
-    this.access = this.#repository.access;
+    this.access = this.repository.access;
     const { revocation, endpoint, onGrant } = options;
     this.#revocations =
       revocation && new Revocations({ endpoint: revocation, isBusy: () => endpoint.isBusy, onRevoked: onGrant });
-    this.#unsaved = new UnsavedGrants(this.#repository, (grantId, event, grant) => {
+    this.#unsaved = new UnsavedGrants(this.repository, (grantId, event, grant) => {
       onRefresh(grantId, event);
       if (event.outcome === 'discarded') this.#revokeUnlessStored(grantId, grant);
     });
     this.#refresher = new Refresher({
       ...options,
-      repository: this.#repository,
+      repository: this.repository,
       unsaved: this.#unsaved,
       onDiscarded: (grantId, grant) => this.#revokeUnlessStored(grantId, grant),
       isUsable: (grant) => this.#freshness(grant) !== 'expired',
@@ -121,7 +121,7 @@ export class GrantManager {
 
   /** Returns true if a user has such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
   async has(grantId: string): Promise<boolean> {
-    const grant = this.#known(grantId) ?? (await this.#repository.read(grantId));
+    const grant = this.#known(grantId) ?? (await this.repository.read(grantId));
     return grant !== undefined && !grant.application && !hasEnded(grant, this.#options.clock());
   }
 
@@ -129,7 +129,7 @@ export class GrantManager {
   stored(grantId: string): Grant | Promise<Grant> {
     const known = this.#known(grantId);
     if (known && !known.application) return known;
-    return this.#repository.read(grantId).then((read) => {
+    return this.repository.read(grantId).then((read) => {
       const grant = this.#known(grantId) ?? read;
       if (grant && !grant.application) return grant;
       throw new NotAuthorizedError(NO_GRANT);
@@ -149,7 +149,7 @@ export class GrantManager {
     refused: string,
     { isDead = false, mayIssue = false }: { readonly isDead?: boolean | undefined; readonly mayIssue?: boolean } = {},
   ): Promise<Grant> {
-    const known = this.#known(grantId) ?? (await this.#repository.read(grantId));
+    const known = this.#known(grantId) ?? (await this.repository.read(grantId));
     if (!known) return await this.#load(grantId, mayIssue);
     if (known.accessToken !== refused) return await this.current(grantId, known, mayIssue);
     const { clock, endpoint } = this.#options;
@@ -190,9 +190,9 @@ export class GrantManager {
     if (tokens.refreshToken !== undefined || formerId === undefined)
       return await this.#create(grantId, newGrant(tokens, now, this.#options.endpoint.id), isNewId, 'stored');
     // A refresh that runs may be about to replace the former refresh token.
-    const lock = await this.access.acquire(this.#repository.storeId(formerId));
+    const lock = await this.access.acquire(this.repository.storeId(formerId));
     try {
-      const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.#repository.readAnew(formerId));
+      const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.repository.readAnew(formerId));
       // An application that names its grants itself says by the id that the user is the same.
       const isSame = (former && isSameUser(former, tokens)) ?? formerId === grantId;
       const isKept = isSame && former !== undefined && !isPastEnd(former, now);
@@ -216,13 +216,13 @@ export class GrantManager {
     replace: boolean,
   ): Promise<GrantSummary | undefined> {
     const grant = newGrant(tokens, this.#options.clock(), this.#options.endpoint.id);
-    const grantId = idOf(this.summaryOf('', grant));
+    const grantId = idOf(summaryOf('', grant, this.clock()));
     if (grantId === undefined) return undefined;
     await this.#expectIdOfUser(grantId);
     if (replace) await this.#create(grantId, grant, false, 'imported');
     else if (await this.#add(grantId, grant)) this.#options.onGrant(grantId, 'imported');
     else return undefined;
-    return this.summaryOf(grantId, grant);
+    return summaryOf(grantId, grant, this.clock());
   }
 
   async #expectIdOfUser(grantId: string): Promise<void> {
@@ -233,13 +233,13 @@ export class GrantManager {
   }
 
   async #create(grantId: string, grant: Grant, isNewId: boolean, action: 'stored' | 'imported'): Promise<Grant> {
-    await this.#repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
+    await this.repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
     this.#options.onGrant(grantId, action);
     return grant;
   }
 
   async #add(grantId: string, grant: Grant): Promise<boolean> {
-    const repository = this.#repository;
+    const repository = this.repository;
     const save = () => repository.add(grantId, grant, () => this.#forget(grantId, grant));
     // A store without `add` is asked under its lock whether it has a grant: of several imports one wins.
     if (this.#options.store.add) return await save();
@@ -262,12 +262,8 @@ export class GrantManager {
     if (isOfUser && (await this.#isOfApplication(grantId))) return;
     let unsaved = this.#unsaved.byId.get(grantId)?.grant;
     const newest = (stored: Grant | undefined) => (unsaved && (!stored || isOlder(stored, unsaved)) ? unsaved : stored);
-    let found = unsaved;
-    let settled: Promise<unknown> | undefined;
-    let isRemoved = false;
     this.#forget(grantId);
-    const whenRemoved = (stored: Grant | undefined) => {
-      isRemoved = true;
+    const removal = this.repository.remove(grantId, (stored) => {
       // A refresh that began while the store was slow may have left a newer pair since, which is forgotten here.
       unsaved = this.#unsaved.byId.get(grantId)?.grant ?? unsaved;
       this.#forget(grantId);
@@ -275,16 +271,13 @@ export class GrantManager {
       if (!grant) return;
       this.#options.onGrant(grantId, 'deleted');
       this.#revocations?.start(grantId, grant);
-    };
+    });
     try {
-      await this.#repository.remove(grantId, whenRemoved, (grant, deletion) => {
-        // The store's is newer than what this process has seen last.
-        found = newest(grant);
-        settled = Promise.allSettled([deletion]);
-      });
+      await removal.done;
     } catch (error) {
-      // The store may have deleted it all the same, or may do so yet: the next try would find nothing to revoke.
-      if (found && !isRemoved) this.#revokeUnlessStored(grantId, found, settled, () => isRemoved);
+      const grant = newest(removal.grant);
+      // The next try would find nothing to revoke if the store has deleted it all the same.
+      if (grant && removal.outcome === 'unknown') this.#revokeUnlessStored(grantId, grant, removal);
       throw error;
     }
   }
@@ -298,32 +291,27 @@ export class GrantManager {
   async discard(grantId: string): Promise<void> {
     if (await this.#isOfApplication(grantId)) return;
     const lock =
-      this.#revocations && (await this.access.acquire(this.#repository.storeId(grantId)).catch(() => undefined));
+      this.#revocations && (await this.access.acquire(this.repository.storeId(grantId)).catch(() => undefined));
     try {
       this.#forget(grantId);
-      await this.#repository.remove(grantId, (grant) => {
+      await this.repository.remove(grantId, (grant) => {
         this.#forget(grantId);
         if (grant) this.#options.onGrant(grantId, 'deleted');
-      });
+      }).done;
     } finally {
       await lock?.release();
     }
   }
 
+  /** Returns the grant as it is, a tombstone too; `undefined` if there is none. @throws TokenStoreError */
+  async peek(grantId: string): Promise<Grant | EndedGrant | undefined> {
+    return this.#unsaved.byId.get(grantId)?.grant ?? (await this.repository.peek(grantId));
+  }
+
   /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
   async summary(grantId: string): Promise<GrantSummary | undefined> {
-    const grant = this.#unsaved.byId.get(grantId)?.grant ?? (await this.#repository.peek(grantId));
-    return grant && this.summaryOf(grantId, grant);
-  }
-
-  summaryOf(grantId: string, grant: Grant | EndedGrant): GrantSummary {
-    return summaryOf(grantId, grant, this.clock());
-  }
-
-  /** Yields each grant of the strategy, ended ones included. @throws like {@link GrantRepository.all} */
-  async *all(signal?: AbortSignal): AsyncGenerator<readonly [grantId: string, grant: Grant | EndedGrant]> {
-    for await (const [id, grant] of this.#repository.all(signal))
-      yield [id, this.#unsaved.byId.get(id)?.grant ?? grant];
+    const grant = await this.peek(grantId);
+    return grant && summaryOf(grantId, grant, this.clock());
   }
 
   /** Epoch milliseconds. */
@@ -337,7 +325,7 @@ export class GrantManager {
 
   /** Stops listening to other processes, for a strategy that another one replaces. Resolves when its refreshes and saves are done. */
   async retire(): Promise<void> {
-    this.#repository.stopWatching();
+    this.repository.stopWatching();
     await this.#refresher.settled();
     await this.access.drain();
   }
@@ -349,7 +337,7 @@ export class GrantManager {
 
   /** Resolves when all running refreshes and saves are done, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
-    this.#repository.stopWatching();
+    this.repository.stopWatching();
     this.#closing ??= this.#refresher
       .close()
       .then(() => this.access.drain())
@@ -360,30 +348,26 @@ export class GrantManager {
   /**
    * Revokes tokens of which it is not known whether their grant was deleted.
    *
-   * @param settled A deletion that has failed, and may take effect yet. A grant that is still there is looked for again when the
-   *   store has answered, and some seconds later.
-   * @param isRevoked Asked last: the deletion may be done, and its tokens revoked, by then.
+   * @param removal Its removal, if its outcome is not known. A grant that is still there is looked for again when the store has
+   *   answered, and some seconds later.
    */
-  #revokeUnlessStored(
-    grantId: string,
-    grant: Grant,
-    settled?: Promise<unknown>,
-    isRevoked: () => boolean = () => false,
-  ): void {
-    const isGone = () => this.#repository.isGone(grantId);
+  #revokeUnlessStored(grantId: string, grant: Grant, removal?: Removal): void {
+    const isGone = () => this.repository.isGone(grantId);
     this.#revocations?.start(grantId, grant, async () => {
-      if ((await isGone()) || (await settled?.then(isGone))) return isRevoked() ? 'keep' : 'revoke';
-      return settled ? 'ask again' : 'keep';
+      const isDeleted = (await isGone()) || (await removal?.answer?.then(isGone));
+      // Once a removal is done, it has had the tokens revoked.
+      if (isDeleted) return removal?.outcome === 'removed' ? 'keep' : 'revoke';
+      return removal?.answer ? 'ask again' : 'keep';
     });
   }
 
   /** Returns the grant if this process has it, without I/O: unsaved, or cached. */
   #known(grantId: string): Grant | undefined {
-    return this.#unsaved.byId.get(grantId)?.grant ?? this.#repository.cached(grantId);
+    return this.#unsaved.byId.get(grantId)?.grant ?? this.repository.cached(grantId);
   }
 
   async #load(grantId: string, mayIssue: boolean): Promise<Grant> {
-    const read = await this.#repository.read(grantId);
+    const read = await this.repository.read(grantId);
     // A login may have been saved while the store was read.
     const grant = this.#known(grantId) ?? read;
     if (!grant && !(mayIssue && this.#options.parametersOf)) throw new NotAuthorizedError(NO_GRANT);
@@ -401,7 +385,7 @@ export class GrantManager {
   async #isOfApplication(grantId: string): Promise<boolean> {
     if (!this.#options.parametersOf) return false;
     if (this.#refresher.isOfApplication(grantId)) return true;
-    const grant = this.#known(grantId) ?? (await this.#repository.peek(grantId).catch(() => undefined));
+    const grant = this.#known(grantId) ?? (await this.repository.peek(grantId).catch(() => undefined));
     return grant !== undefined && 'application' in grant && grant.application === true;
   }
 

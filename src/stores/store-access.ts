@@ -60,6 +60,11 @@ export class StoreAccess {
     return this.#store.lock !== undefined;
   }
 
+  /** Lists the ids of the store's records; `undefined` if it cannot. */
+  list(prefix: string): AsyncIterable<string> | undefined {
+    return this.#store.list?.(prefix);
+  }
+
   /** True if the store has failed within the last second and not succeeded since. */
   get isDown(): boolean {
     return this.#isFailing && performance.now() - this.#failedAt < DOWN_MS;

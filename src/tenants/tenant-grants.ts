@@ -1,7 +1,8 @@
-import { ConfigurationError, nameOfTenant, publicName } from '../errors.js';
+import { nameOfTenant, publicName } from '../errors.js';
 import { GrantCodec } from '../grants/grant.js';
 import { GrantRepository } from '../grants/grant-repository.js';
 import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
+import { pagesOf, storeIds } from '../jobs/grant-list.js';
 import type { Secret } from '../redaction.js';
 import { StoreAccess } from '../stores/store-access.js';
 import type { TokenStore } from '../stores/token-store.js';
@@ -24,8 +25,7 @@ export interface TenantGrantsOptions {
 /** How many grants are read or deleted at once. */
 const AT_ONCE = 50;
 
-/** Time limits of one step of a list, and of a read, in milliseconds. */
-const LIST_MS = 30_000;
+/** Time limit of a read, in milliseconds. */
 const READ_MS = 5_000;
 
 /** The grants of all tenants in the token store, for work that needs no directory. */
@@ -46,31 +46,18 @@ export class TenantGrants {
    * @throws ConfigurationError with the code `ERR_NO_LIST` if the store cannot list; TokenStoreError if it fails
    */
   async *ids(tenant: string | undefined, signal?: AbortSignal): AsyncGenerator<TenantLogin & { readonly id: string }> {
-    const { store, name } = this.#options;
-    if (!store.list)
-      throw new ConfigurationError(
-        'tokenStore: expected a store with the method list, such as redisTokenStore(…) or postgresTokenStore(…): this one cannot list its grants',
-        { option: 'tokenStore', code: 'ERR_NO_LIST' },
-      );
+    const { name } = this.#options;
     const prefix = tenant === undefined ? encodeURIComponent(nameOfTenant(name, '')) : storePrefix(name, tenant);
-    const ids = store.list(prefix)[Symbol.asyncIterator]();
-    try {
-      for (;;) {
-        signal?.throwIfAborted();
-        const { done, value: id } = await this.#access.use(() => ids.next(), 'list', LIST_MS);
-        if (done) return;
-        const login = id.startsWith(prefix) ? loginOf(id) : undefined;
-        if (login) yield { ...login, id };
-      }
-    } finally {
-      void ids.return?.()?.catch(() => undefined);
+    for await (const id of storeIds(this.#access, prefix, signal)) {
+      const login = loginOf(id);
+      if (login) yield { ...login, id };
     }
   }
 
   /** Yields what is known of each grant of one tenant, or of all. @throws like {@link ids} */
   async *summaries(tenant: string | undefined, signal?: AbortSignal): AsyncGenerator<TenantGrantSummary> {
     const { clock } = this.#options;
-    for await (const page of this.#pages(tenant, signal)) {
+    for await (const page of pagesOf(this.ids(tenant, signal), AT_ONCE)) {
       const reads = page.map(async ({ id, ...login }) => {
         const record = await this.#access.use((store) => store.get(id), 'get', READ_MS);
         const grant = record && (await this.#codec.decode(id, record));
@@ -93,30 +80,16 @@ export class TenantGrants {
       onRecovery: () => {},
       onUnlockedRefresh: () => {},
     });
-    await repository.remove(grantId, () => {});
+    await repository.remove(grantId).done;
   }
 
   /** Calls `remove` for each grant of a tenant, some at once. Tries all of them before it throws. */
   async deleteAll(tenant: string, remove: (login: TenantLogin) => Promise<void>): Promise<void> {
     const failures: unknown[] = [];
-    for await (const page of this.#pages(tenant))
+    for await (const page of pagesOf(this.ids(tenant), AT_ONCE))
       for (const result of await Promise.allSettled(page.map(remove)))
         if (result.status === 'rejected') failures.push(result.reason);
     if (failures.length > 0) throw failures[0];
-  }
-
-  async *#pages(
-    tenant: string | undefined,
-    signal?: AbortSignal,
-  ): AsyncGenerator<readonly (TenantLogin & { readonly id: string })[]> {
-    let page: (TenantLogin & { readonly id: string })[] = [];
-    for await (const login of this.ids(tenant, signal)) {
-      page.push(login);
-      if (page.length < AT_ONCE) continue;
-      yield page;
-      page = [];
-    }
-    yield page;
   }
 }
 
