@@ -4,8 +4,8 @@ import { fn, isSecureUrl, optionError, type Reader, readOptions, requiredOption,
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import type { FrameTarget } from '../login/pending-logins.js';
 import type { Handler } from '../middleware/api-client.js';
-import { FRAME_GATE, type FrameGate } from '../middleware/frame-option.js';
 import { holdsToken, isLoginRoute, JWT, loginRoute } from '../middleware/login-redirect.js';
+import { FRAME_GATE, type FrameGate } from '../middleware/require-authorization.js';
 import { isInFrame, isPrefetch, isSameOrigin } from '../session/fetch-metadata.js';
 import { refuseFramework } from '../session/framework.js';
 import { passportRecordOf, sessionOf, setUser } from '../session/session.js';

@@ -13,7 +13,7 @@ import {
 import { Visit } from '../session/visit.js';
 import type { Runtime } from '../strategy/runtime.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
-import { type Handler, type ManyStrategies, manyOf } from './many-strategies.js';
+import { type Handler, type ManyStrategies, manyOf } from './api-client.js';
 
 /**
  * Creates middleware that deletes the request's grant, ends the Passport login, and calls the next handler. For a

@@ -1,13 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
-import { type Readers, readOptions, scope, withDefault } from '../checks.js';
+import { optionError, type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { isPageRequest, isPrefetch } from '../session/fetch-metadata.js';
 import { refuseFramework } from '../session/framework.js';
 import { loginHelpOf } from '../session/request-clients.js';
 import { Visit } from '../session/visit.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
-import { type FrameGate, frameOption } from './frame-option.js';
 import { isCallback, isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 
 /** Options of `requireAuthorization`. */
@@ -25,6 +24,31 @@ export interface RequireAuthorizationOptions {
   readonly frame?: Handler | undefined;
 }
 
+/** What `requireAuthorization` asks of the middleware of a frame. */
+export interface FrameGate {
+  /** Throws if the middleware does not stand where it has to. @throws ConfigurationError */
+  requireOrder(req: IncomingMessage): void;
+  /** Returns true if the button answers a page request without a grant. */
+  isFor(req: IncomingMessage): boolean;
+  /** Returns true if the user refused one of the scopes a moment ago, in the popup that this frame opened. */
+  isRefused(req: IncomingMessage, scope: readonly string[]): boolean;
+  /**
+   * Answers a page request of the frame with the button.
+   *
+   * @param scope Scopes that the popup asks for. Default: those of every login.
+   * @param isStepUp True if the frame is logged in, and lacks scopes.
+   * @throws NotAuthorizedError if the request names no user, where it should; ConfigurationError if the frame would lose its session
+   */
+  answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void;
+}
+
+/** Key of the {@link FrameGate} of the middleware that `embedded` returns. */
+export const FRAME_GATE: unique symbol = Symbol('passport-oauth-app.frame');
+
+function hasGate(value: unknown): value is { readonly [FRAME_GATE]: FrameGate } {
+  return typeof value === 'function' && FRAME_GATE in value;
+}
+
 const READERS: Readers<{
   readonly login: string | undefined;
   readonly scope: readonly string[];
@@ -34,7 +58,10 @@ const READERS: Readers<{
   login: loginRoute,
   scope: withDefault([], (option, value) => scope(option, value).split(' ').filter(Boolean)),
   property: clientProperty,
-  frame: frameOption,
+  frame: withDefault(undefined, (option, value) => {
+    if (hasGate(value)) return value[FRAME_GATE];
+    throw optionError(option, 'expected what embedded(strategy, …) returned');
+  }),
 };
 
 /** Creates the middleware `requireAuthorization`, for which scopes of pages have to be installed. @throws ConfigurationError */
@@ -60,60 +87,61 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const granted = client.authorized ? client.scope : [];
     const missing = needed.filter((name) => !granted.includes(name));
-    let passes = client.authorized && missing.length === 0 && !isStranded;
     try {
       frame?.requireOrder(req);
-      passes ||= !refuse(req, res, client, missing, isStranded);
+      if (!client.authorized || missing.length > 0 || isStranded) {
+        const refusal = client.authorized ? insufficientScope(missing, granted) : new NotAuthorizedError(LOG_IN);
+        const isPage = isPageRequest(req.method, req.headers);
+        switch (decide({ isPage, isFramed: frame?.isFor(req) === true, hasRoute: login !== undefined, isStranded })) {
+          case 'button': {
+            if (client.authorized && frame?.isRefused(req, missing)) throw refusal;
+            const names = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
+            return frame?.answer(req, res, names, client.authorized && !isStranded);
+          }
+          case 'login':
+            return redirectOrThrow(new Visit(req), res, login ?? '', client, missing, refusal);
+          case 'refuse':
+            throw refusal;
+          case 'pass':
+        }
+      }
     } catch (error) {
       return next(ofStrategy(error, contextOf(client).strategyName));
     }
-    if (passes) next();
+    next();
   };
-
-  /**
-   * Sends the browser to the login, or throws why the request may not pass. Returns false if no login can help a grant that
-   * the service refuses to renew.
-   */
-  function refuse(
-    req: IncomingMessage,
-    res: ServerResponse,
-    client: ApiClient,
-    missing: readonly string[],
-    isStranded: boolean,
-  ): boolean {
-    const lacksScope = client.authorized && missing.length > 0;
-    const refusal = lacksScope ? insufficientScope(missing, client.scope) : new NotAuthorizedError(LOG_IN);
-    const isPage = isPageRequest(req.method, req.headers);
-    const answer = answerFor(isPage, isPage && frame?.isFor(req) === true, login);
-    switch (answer.kind) {
-      case 'button': {
-        if (lacksScope && frame?.isRefused(req, missing)) throw refusal;
-        const names = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
-        frame?.answer(req, res, names, client.authorized && !isStranded);
-        return true;
-      }
-      case 'login': {
-        const visit = new Visit(req);
-        const guarded = isLoginRoute(visit, answer.login) ? 'login' : isCallback(visit) && 'callback';
-        if (guarded) throw unreachable(guarded);
-        if (missing.length > 0 && !asksFor(missing, client, visit, res)) throw refusal;
-        redirectToLogin(visit, res, answer.login, client);
-        return true;
-      }
-      case 'error':
-        if (isStranded) return false;
-        throw refusal;
-    }
-  }
 }
 
-/** How a request that may not pass is answered. */
-type Answer = { readonly kind: 'button' | 'error' } | { readonly kind: 'login'; readonly login: string };
+/** Returns what becomes of a request without a usable grant. */
+function decide(request: {
+  readonly isPage: boolean;
+  readonly isFramed: boolean;
+  readonly hasRoute: boolean;
+  readonly isStranded: boolean;
+}): 'button' | 'login' | 'pass' | 'refuse' {
+  if (request.isPage && request.isFramed) return 'button';
+  if (request.isPage && request.hasRoute) return 'login';
+  // No login can help: the calls say why they fail.
+  return request.isStranded ? 'pass' : 'refuse';
+}
 
-/** Returns how to answer a request that may not pass. */
-function answerFor(isPage: boolean, isFramed: boolean, login: string | undefined): Answer {
-  if (isPage && isFramed) return { kind: 'button' };
-  return isPage && login !== undefined ? { kind: 'login', login } : { kind: 'error' };
+/**
+ * Sends the browser to the login.
+ *
+ * @throws ConfigurationError on a route that the login itself needs; `refusal` if the login would not get the missing scopes
+ */
+function redirectOrThrow(
+  visit: Visit,
+  res: ServerResponse,
+  login: string,
+  client: ApiClient,
+  missing: readonly string[],
+  refusal: NotAuthorizedError,
+): void {
+  const guarded = isLoginRoute(visit, login) ? 'login' : isCallback(visit) && 'callback';
+  if (guarded) throw unreachable(guarded);
+  if (missing.length > 0 && !asksFor(missing, client, visit, res)) throw refusal;
+  redirectToLogin(visit, res, login, client);
 }
 
 /**

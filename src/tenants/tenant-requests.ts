@@ -6,8 +6,8 @@ import { authenticate, passOn, type RouteOptions } from '../login/authenticate.j
 import type { PassportActions } from '../login/callback.js';
 import { hasCallbackParameters } from '../login/callback-request.js';
 import { tokensOfLogin } from '../login/pending-logins.js';
+import type { Handler } from '../middleware/api-client.js';
 import { endPassportLogin } from '../middleware/logout.js';
-import type { Handler } from '../middleware/many-strategies.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { cookieToken } from '../session/cookies.js';
 import { FailedSource, NoGrantSource } from '../session/credential-sources.js';

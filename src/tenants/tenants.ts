@@ -10,7 +10,7 @@ import { abortSignal } from '../jobs/grant-list.js';
 import type { RouteOptions } from '../login/authenticate.js';
 import type { PassportActions } from '../login/callback.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
-import { type ManyStrategies, standIn } from '../middleware/many-strategies.js';
+import { type ManyStrategies, standIn } from '../middleware/api-client.js';
 import type { ImportedTokens } from '../oauth/imported-tokens.js';
 import type { KeepAliveOptions, KeepAliveResult } from '../options.js';
 import { checkVerify, resolveOptions } from '../options.js';
