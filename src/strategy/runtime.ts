@@ -8,7 +8,6 @@ import { userAgentOf } from '../api/request-headers.js';
 import { publicName } from '../errors.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from '../events.js';
 import { GrantCodec } from '../grants/grant.js';
-import type { GrantSummary } from '../grants/grant-summary.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
 import type { LoginContext } from '../login/authenticate.js';
 import {
@@ -23,13 +22,11 @@ import type { Popups } from '../login/popups.js';
 import { UsedLogins } from '../login/used-logins.js';
 import type { AnyVerify } from '../login/verify.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import { type ImportedTokens, readImportedTokens } from '../oauth/imported-tokens.js';
 import { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { scopeNames } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
 import { askForParameters } from '../refresh/application-grants.js';
-import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { GrantManager } from '../refresh/grant-manager.js';
 import { CookieSeal, cookieToken, SealedCookie } from '../session/cookies.js';
 import { GrantManagers } from '../session/grant-managers.js';
@@ -41,9 +38,6 @@ import { ABSOLUTE_URL, asRouted } from '../session/visit.js';
 import { shortestLeaseMs } from '../stores/held-lock.js';
 import { leaseMsOf } from '../stores/lease-lock.js';
 import type { TokenStore } from '../stores/token-store.js';
-
-/** Grants that are deleted at a time: a long list must not flood the token store. */
-const DELETIONS_AT_ONCE = 50;
 
 /**
  * Holds everything that one strategy owns: its settings, pending logins, grants, API clients and connections.
@@ -117,7 +111,7 @@ export class Runtime implements LoginContext {
       clientSecret: clientSecret[0],
       userAgent: userAgentOf(settings.headers),
       http: authorizationHttp,
-      issuedBy: settings.tenant && issuersOf(settings),
+      issuedBy: this.issuedBy,
     };
     this.endpoint = new TokenEndpoint(client);
     const { revocationPath } = settings;
@@ -137,50 +131,12 @@ export class Runtime implements LoginContext {
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
   readonly clientOf = (source: CredentialSource): ApiClient => createApiClient(source, this.api);
 
-  /**
-   * Creates an API client for a grant, outside of a request.
-   *
-   * @throws ConfigurationError if no token store is known yet
-   */
-  client(grantId: string): ApiClient {
-    return this.clientOf(new GrantCredentials(this.managers.only(), grantId, { mayIssue: true }));
-  }
-
-  /** Stores tokens that were obtained elsewhere. @throws ConfigurationError for invalid tokens, or if no token store is known yet */
-  async importGrant(grantId: string, tokens: ImportedTokens, replace: boolean): Promise<boolean> {
-    const manager = this.managers.only();
-    const tokenSet = readImportedTokens(tokens, this.settings.clock(), this.settings);
-    const issuedBy = this.settings.tenant && issuersOf(this.settings);
-    return (await manager.import(() => grantId, { ...tokenSet, issuedBy }, replace)) !== undefined;
-  }
-
-  /**
-   * Redeems a code that came without a callback, and stores the tokens under the id that `idOf` returns, if any.
-   *
-   * @throws ConfigurationError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError; what `idOf` throws
-   */
-  async importCode(
-    idOf: (grant: GrantSummary) => string | undefined,
-    code: string,
-    replace: boolean,
-  ): Promise<GrantSummary | undefined> {
-    const manager = this.managers.only();
-    return await manager.import(idOf, await this.endpoint.exchangeCode({ code }), replace);
-  }
-
-  /** Deletes grants. Tries all of them before it throws. @throws ConfigurationError if no token store is known yet; TokenStoreError */
-  async deleteGrants(grantIds: readonly string[]): Promise<void> {
-    const manager = this.managers.only();
-    const failures: unknown[] = [];
-    for (let start = 0; start < grantIds.length; start += DELETIONS_AT_ONCE) {
-      const deletions = grantIds
-        .slice(start, start + DELETIONS_AT_ONCE)
-        .map((grantId) => manager.remove(grantId, false));
-      for (const result of await Promise.allSettled(deletions)) {
-        if (result.status === 'rejected') failures.push(result.reason);
-      }
-    }
-    if (failures.length > 0) throw failures[0];
+  /** The origins that issue the tokens of a tenant; `undefined` if they are not kept. */
+  get issuedBy(): string | undefined {
+    const { tenant, authUrl, tokenPath, revocationPath = tokenPath } = this.settings;
+    if (tenant === undefined) return undefined;
+    const origins = [authUrl, tokenPath, revocationPath].map((address) => endpointUrl(authUrl, address).origin);
+    return [...new Set(origins)].join(' ');
   }
 
   /** Waits for running refreshes and saves, then frees the connections. */
@@ -195,12 +151,6 @@ export class Runtime implements LoginContext {
     this.advice.release();
     await this.managers.retire();
   }
-}
-
-/** Returns the origins of the authorization server. */
-function issuersOf({ authUrl, tokenPath, revocationPath = tokenPath }: Settings): string {
-  const origins = [authUrl, tokenPath, revocationPath].map((address) => endpointUrl(authUrl, address).origin);
-  return [...new Set(origins)].join(' ');
 }
 
 /** Shares the slots of accounts between processes by a guest that is loaded when it is first needed. */

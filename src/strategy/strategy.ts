@@ -8,7 +8,7 @@ import type { GrantSummary } from '../grants/grant-summary.js';
 import { authenticate, type RouteOptions } from '../login/authenticate.js';
 import type { PassportActions } from '../login/callback.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
-import { type ImportedTokens, visibleText } from '../oauth/imported-tokens.js';
+import { type ImportedTokens, readImportedTokens, visibleText } from '../oauth/imported-tokens.js';
 import {
   checkVerify,
   type KeepAliveOptions,
@@ -17,7 +17,11 @@ import {
   type Settings,
   type StrategyOptions,
 } from '../options.js';
+import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { Runtime } from './runtime.js';
+
+/** Grants that are deleted at a time: a long list must not flood the token store. */
+const DELETIONS_AT_ONCE = 50;
 
 /** The base class, without the types of Express that its own declarations bring along. */
 interface PassportStrategy extends PassportActions {
@@ -120,7 +124,9 @@ export class Strategy<UserProfile extends object = object> extends Base {
    */
   client(grantId: string): ApiClient {
     try {
-      return runtimeOf(this).client(checkedGrantId(grantId));
+      const { clientOf, managers } = runtimeOf(this);
+      const id = checkedGrantId(grantId);
+      return clientOf(new GrantCredentials(managers.only(), id, { mayIssue: true }));
     } catch (error) {
       throw ofStrategy(error, this.name);
     }
@@ -145,7 +151,11 @@ export class Strategy<UserProfile extends object = object> extends Base {
   ): Promise<boolean> {
     return await named(this.name, async () => {
       const { replace } = readOptions('importGrant', options, { replace: withDefault(true, boolean) });
-      return await runtimeOf(this).importGrant(newGrantId(grantId), tokens, replace);
+      const id = newGrantId(grantId);
+      const { managers, settings, issuedBy } = runtimeOf(this);
+      const manager = managers.only();
+      const tokenSet = { ...readImportedTokens(tokens, settings.clock(), settings), issuedBy };
+      return (await manager.import(() => id, tokenSet, replace)) !== undefined;
     });
   }
 
@@ -177,7 +187,9 @@ export class Strategy<UserProfile extends object = object> extends Base {
         const id = typeof grantId === 'function' ? result('grantId', grantId(grant)) : fixedId;
         return id === undefined ? undefined : newGrantId(id);
       };
-      return await runtimeOf(this).importCode(idOf, visibleText('code', code), replace);
+      const { managers, endpoint } = runtimeOf(this);
+      const checked = visibleText('code', code);
+      return await managers.only().import(idOf, await endpoint.exchangeCode({ code: checked }), replace);
     });
   }
 
@@ -191,7 +203,17 @@ export class Strategy<UserProfile extends object = object> extends Base {
    */
   async deleteGrant(grantIds: string | readonly string[]): Promise<void> {
     const ids = Array.isArray(grantIds) ? grantIds : [grantIds];
-    await named(this.name, async () => runtimeOf(this).deleteGrants(ids.map(checkedGrantId)));
+    await named(this.name, async () => {
+      const checked = ids.map(checkedGrantId);
+      const manager = runtimeOf(this).managers.only();
+      const failures: unknown[] = [];
+      while (checked.length > 0) {
+        const deletions = checked.splice(0, DELETIONS_AT_ONCE).map((id) => manager.remove(id, false));
+        for (const deletion of await Promise.allSettled(deletions))
+          if (deletion.status === 'rejected') failures.push(deletion.reason);
+      }
+      if (failures.length > 0) throw failures[0];
+    });
   }
 
   /**
