@@ -269,6 +269,16 @@ interface Given {
   readonly cache: { readonly max: number; readonly ttl: number } | undefined;
 }
 
+/** What a service needs no option for. */
+export const DEFAULTS = {
+  authorizationPath: '/oauth/authorize',
+  tokenPath: '/oauth/token',
+  apiPath: '/api/v2',
+  tokenRequest: 'json',
+  clientAuthentication: 'body',
+  pkce: false,
+} as const;
+
 /** How each option is read, and its default. An option that is not in this table is refused. */
 export const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl' | 'tenant' | keyof Given> & Given> = {
   authUrl: check.requiredOption(serviceAddress),
@@ -287,7 +297,7 @@ export const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl'
   scope: check.requiredOption(check.scope),
   name: check.withDefault('oauth-app', check.strategyName),
   organizationDomain: check.withDefault(claimedDomain, check.fn<OrganizationDomainReader>),
-  pkce: check.withDefault(false, check.boolean),
+  pkce: check.withDefault(DEFAULTS.pkce, check.boolean),
   issuer: check.withDefault(undefined, issuerIdentifier),
   declines: optionalFunction(),
   userProfile: optionalFunction(),
@@ -312,12 +322,12 @@ export const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl'
   accessTokenHeader: check.withDefault(undefined, tokenHeaderName),
   headers: check.withDefault(undefined, strategyHeaders),
   maxResponseBytes: check.withDefault(undefined, check.integer(1, 2 ** 32, 'bytes')),
-  authorizationPath: check.withDefault('/oauth/authorize', authorizationAddress),
-  tokenPath: check.withDefault('/oauth/token', endpointAddress),
+  authorizationPath: check.withDefault(DEFAULTS.authorizationPath, authorizationAddress),
+  tokenPath: check.withDefault(DEFAULTS.tokenPath, endpointAddress),
   revocationPath: check.withDefault(undefined, endpointAddress),
-  apiPath: check.withDefault('/api/v2', apiPathBelow),
-  tokenRequest: check.withDefault('json', check.oneOf('json', 'form')),
-  clientAuthentication: check.withDefault('body', check.oneOf('body', 'basic', 'basic-raw')),
+  apiPath: check.withDefault(DEFAULTS.apiPath, apiPathBelow),
+  tokenRequest: check.withDefault(DEFAULTS.tokenRequest, check.oneOf('json', 'form')),
+  clientAuthentication: check.withDefault(DEFAULTS.clientAuthentication, check.oneOf('body', 'basic', 'basic-raw')),
   endsGrant: optionalFunction(),
   // The result of a function is checked at each request.
   tokenParams: check.withDefault(undefined, (option, value) =>
@@ -358,10 +368,10 @@ export function resolveOptions(options: unknown): Settings {
       'expected together with a function enterpriseBaseUrl, and not without one',
     );
   refuseHeader(headers, accessTokenHeader);
-  refuseCarriedPath('authUrl', others.authUrl, others.authorizationPath, '/oauth/authorize');
-  refuseCarriedPath('authUrl', others.authUrl, others.tokenPath, '/oauth/token');
-  refuseCarriedPath('baseUrl', others.baseUrl, others.apiPath, '/api/v2');
-  if (typeof enterprise === 'string') refuseCarriedPath('enterpriseBaseUrl', enterprise, others.apiPath, '/api/v2');
+  refuseCarriedPath('authUrl', others.authUrl, others, 'authorizationPath');
+  refuseCarriedPath('authUrl', others.authUrl, others, 'tokenPath');
+  refuseCarriedPath('baseUrl', others.baseUrl, others, 'apiPath');
+  if (typeof enterprise === 'string') refuseCarriedPath('enterpriseBaseUrl', enterprise, others, 'apiPath');
   const enterpriseBaseUrl = isRead ? undefined : enterprise;
   refuseToLeaveEmulator(Object(options), { ...others, enterpriseBaseUrl });
   const { [TENANT]: tenant }: { readonly [TENANT]?: TenantSettings } = Object(options);
@@ -379,8 +389,14 @@ export function resolveOptions(options: unknown): Settings {
 }
 
 /** Throws for an address that has a default path already, which would be added once more. @throws ConfigurationError */
-function refuseCarriedPath(option: string, address: string, path: string, usual: string): void {
-  if (path === usual && address.replace(/\/+$/, '').endsWith(usual))
+function refuseCarriedPath(
+  option: string,
+  address: string,
+  paths: Pick<Settings, 'authorizationPath' | 'tokenPath' | 'apiPath'>,
+  path: keyof typeof paths,
+): void {
+  const { [path]: usual } = DEFAULTS;
+  if (paths[path] === usual && address.replace(/\/+$/, '').endsWith(usual))
     throw check.optionError(option, `expected the address without ${usual}, which is added to it`);
 }
 

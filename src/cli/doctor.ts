@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { ConfigurationError } from '../errors.js';
 import { endpointAddress, serviceAddress } from '../oauth/addresses.js';
+import { DEFAULTS } from '../options.js';
 import { Secret } from '../redaction.js';
 import { type Finding, ServiceProbe, type ServiceSettings } from './service-probe.js';
 
@@ -110,14 +111,6 @@ function optionsText(settings: ServiceSettings, options: Readonly<Record<string,
   return `\nnew Strategy({\n${lines.join('')}  clientID: process.env.CLIENT_ID,\n  clientSecret: process.env.CLIENT_SECRET,\n  callbackURL: process.env.CALLBACK_URL,\n  scope: [/* what your application needs */],\n})\n`;
 }
 
-const DEFAULTS: Readonly<Record<string, unknown>> = {
-  authorizationPath: '/oauth/authorize',
-  tokenPath: '/oauth/token',
-  tokenRequest: 'json',
-  clientAuthentication: 'body',
-  pkce: false,
-};
-
 function isDefault(name: string, value: unknown): boolean {
-  return value === undefined || DEFAULTS[name] === value;
+  return value === undefined || Reflect.get(DEFAULTS, name) === value;
 }

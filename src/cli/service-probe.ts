@@ -1,7 +1,9 @@
+import { isSecureUrl } from '../checks.js';
 import { HttpClient } from '../http/http-client.js';
 import { type HttpRequest, type HttpResponse, headerValue } from '../http/message.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import { ClientRequest, type ClientRequestOptions } from '../oauth/client-request.js';
+import { DEFAULTS } from '../options.js';
 import type { Secret } from '../redaction.js';
 
 /** What one check found. `fail`: no login can succeed. `warn`: it may fail later, or could not be checked. */
@@ -68,8 +70,8 @@ export class ServiceProbe {
     const published = await this.#readMetadata();
     const options = {
       ...published,
-      authorizationPath: authorizationPath ?? published.authorizationPath ?? '/oauth/authorize',
-      tokenPath: tokenPath ?? published.tokenPath ?? '/oauth/token',
+      authorizationPath: authorizationPath ?? published.authorizationPath ?? DEFAULTS.authorizationPath,
+      tokenPath: tokenPath ?? published.tokenPath ?? DEFAULTS.tokenPath,
     };
     await this.#checkApi();
     await this.#checkAuthorization(String(options.authorizationPath));
@@ -185,14 +187,13 @@ export class ServiceProbe {
 
   #checkCallback(): void {
     const { callbackURL } = this.#settings;
-    const isLoopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(callbackURL.hostname);
     const [result, text] =
       callbackURL.protocol === 'https:'
         ? ([
             'ok',
             `${callbackURL}: behind a proxy, set Express' trust proxy, and cookie.secure of the session to true`,
           ] as const)
-        : isLoopback
+        : isSecureUrl(callbackURL)
           ? (['ok', `${callbackURL}: for development. Leave cookie.secure of the session unset`] as const)
           : (['fail', `${callbackURL}: expected https. Cookies and codes would be sent unencrypted`] as const);
     this.#report({ check: 'callbackURL', result, text });
