@@ -21,18 +21,17 @@ export interface PermitSharing {
   giveBack(account: string): Promise<void>;
 }
 
-/** Options of an {@link AccountShare}. */
-interface AccountShareOptions {
-  readonly account: string;
-  readonly sharing: PermitSharing;
-  /** Used while the store fails. */
-  readonly max: number;
-  /** Returns the calls that run, and those that run or wait. */
-  readonly demand: () => { readonly running: number; readonly wanted: number };
-  readonly onRenewed: () => void;
-  /** Called when the store fails, with the slots of the last share. */
-  readonly onFailed: (slots: number) => void;
-  readonly onIdle: () => void;
+/** The calls that a share is for. */
+interface ShareUser {
+  readonly running: number;
+  /** Calls that run or wait. */
+  readonly wanted: number;
+  /** Called with each renewal. */
+  admit(): void;
+  /** Called when the store fails. */
+  lower(running: number): void;
+  /** Called when the share is given back. */
+  forget(): void;
 }
 
 /** Time between two renewals of a share that is in use, in milliseconds. */
@@ -45,15 +44,22 @@ const UNSETTLED_RENEWAL_MS = 50;
 export class AccountShare {
   /** `undefined` before the store has answered. */
   slots: number | undefined;
-  readonly #options: AccountShareOptions;
+  readonly #account: string;
+  readonly #sharing: PermitSharing;
+  readonly #max: number;
+  readonly #user: ShareUser;
   #timer: NodeJS.Timeout | undefined;
   #renewal: Promise<void> | undefined;
   /** True if it was used since the last renewal. */
   #isUsed = false;
   #isClosed = false;
 
-  constructor(options: AccountShareOptions) {
-    this.#options = options;
+  /** @param max Slots while the store fails */
+  constructor(account: string, sharing: PermitSharing, max: number, user: ShareUser) {
+    this.#account = account;
+    this.#sharing = sharing;
+    this.#max = max;
+    this.#user = user;
   }
 
   /** True if it is neither held nor being renewed. */
@@ -73,40 +79,42 @@ export class AccountShare {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     await this.#renewal;
-    await this.#options.sharing.giveBack(this.#options.account);
+    await this.#sharing.giveBack(this.#account);
   }
 
   /** Renews the share, or gives it back if it is not used. Never rejects: without the store, refusals alone set the limit. */
   async #renew(): Promise<void> {
-    const { account, sharing, max, demand, onRenewed, onFailed, onIdle } = this.#options;
-    const { running, wanted } = demand();
-    let isGivenBack = wanted === 0 && !this.#isUsed;
+    const user = this.#user;
+    const { running, wanted } = user;
+    let isNeeded = wanted > 0 || this.#isUsed;
     let nextMs = RENEWAL_MS;
     try {
-      if (isGivenBack) {
-        // Calls that come from now on wait for the next share.
-        this.slots = undefined;
-        await sharing.giveBack(account);
-      } else {
+      if (isNeeded) {
         this.#isUsed = false;
-        const share = await sharing.renew(account, Math.max(wanted, 1), Math.max(running, this.slots ?? 0));
+        const held = Math.max(running, this.slots ?? 0);
+        const share = await this.#sharing.renew(this.#account, Math.max(wanted, 1), held);
         this.slots = share.slots;
         if (!share.isSettled) nextMs = UNSETTLED_RENEWAL_MS;
+      } else {
+        // Calls that come from now on wait for the next share.
+        this.slots = undefined;
+        await this.#sharing.giveBack(this.#account);
       }
     } catch {
-      if (this.slots !== undefined && this.slots < max) onFailed(this.slots);
-      this.slots = max;
-      isGivenBack = wanted === 0 && !this.#isUsed;
+      // It continues with what it had, and learns the rest from refusals.
+      if (this.slots !== undefined && this.slots < this.#max) user.lower(Math.max(this.slots, 1) * 2);
+      this.slots = this.#max;
+      isNeeded = wanted > 0 || this.#isUsed;
     }
     this.#renewal = undefined;
-    if (isGivenBack) {
+    if (!isNeeded) {
       this.slots = undefined;
       // Calls may have come since.
-      if (demand().wanted > 0) this.#renewal = this.#renew();
-      else onIdle();
+      if (user.wanted > 0) this.#renewal = this.#renew();
+      else user.forget();
       return;
     }
-    onRenewed();
+    user.admit();
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;

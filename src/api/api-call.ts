@@ -8,11 +8,9 @@ import { callError, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse
 import { type Attempt, afterAttempt, type CallState, decide, isReplayable, START } from './call-decision.js';
 import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
-import type { Permit } from './concurrency-limiter.js';
+import { NoSlot, type Permit } from './concurrency-limiter.js';
 import { hasHeader } from './request-headers.js';
-import { addressOf } from './request-target.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
-import { NoSlot } from './slots.js';
 
 /** The last headers of each credential, without and with the token: nearly all requests have the same. */
 const authorizedHeaders = new WeakMap<
@@ -140,7 +138,7 @@ export class ApiCall<A extends ResponseHead> {
     const { bases, timeoutMs, maxResponseBytes, tokenHeader } = this.#context;
     const { method, headers, body, signal, silenceMs } = this.#request;
     const { isBuffered } = this.#mode;
-    const { base, origin, path: asked } = addressOf(bases, this.#request, credential);
+    const { base, origin, path: asked } = bases.addressOf(this.#request, credential);
     const path = redirectedTo ?? asked;
     let authorized = authorizedHeaders.get(credential);
     if (authorized?.given !== headers) {
@@ -203,10 +201,12 @@ export class ApiCall<A extends ResponseHead> {
   #report(answer: A, { credential, permit }: Attempt<A>, { renewed }: CallState): void {
     const { limiter, http } = this.#context;
     if (renewed !== undefined) this.#source.reportOutcome?.(renewed, !isTokenRefused(answer));
-    const account = permit === undefined ? this.#accountOf(credential) : undefined;
     if (answer.status !== 429) permit?.accepted();
-    else if (account === undefined) permit?.refused();
-    else limiter.begin(account, http.pending + 1);
+    else if (permit !== undefined) permit.refused();
+    else {
+      const account = this.#accountOf(credential);
+      if (account !== undefined) limiter.begin(account, http.pending + 1);
+    }
   }
 
   /** Returns the error for a response that is no success. */

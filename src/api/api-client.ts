@@ -1,6 +1,7 @@
 import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
 import { ApiCall, type Finish } from './api-call.js';
-import type { ApiBase, ApiContext, ApiOrganization, Credential, CredentialSource } from './api-context.js';
+import type { ApiContext, Credential, CredentialSource } from './api-context.js';
+import type { ApiBase, ApiOrganization } from './base-urls.js';
 import {
   type ApiFetch,
   type CallRequest,

@@ -1,22 +1,16 @@
-import { isDnsLabel } from '../checks.js';
-import { ConfigurationError, TokenResponseError } from '../errors.js';
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
-import { asEnterpriseUrl } from '../oauth/claims.js';
 import type { HostPatterns } from '../oauth/host-patterns.js';
 import { pause } from '../waiting.js';
 import type { PermitSharing } from './account-share.js';
+import { type ApiOrganization, BaseUrls } from './base-urls.js';
 import { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
 
 /** Credential of one API request. Immutable: a refresh creates a new one. */
-export interface Credential {
+export interface Credential extends ApiOrganization {
   /** The access token: printable ASCII without white space. */
   readonly accessToken: string;
-  /** The enterprise organization that the token names: one lower-case DNS label; `undefined` for none. */
-  readonly organizationDomain: string | undefined;
-  /** Base address of the organization's API, if a token response has named it. */
-  readonly enterpriseUrl?: string | undefined;
   /** The user that the token names, if it names one. */
   readonly subject?: string | undefined;
   /** The scopes that the service has granted; `undefined` if they are not known. */
@@ -58,100 +52,6 @@ export interface CredentialSource {
   renew?(refused: Credential, isDead?: boolean): Promise<Credential>;
   /** Reports that the API accepted (any status but 401) or refused (401) a credential of `renew`. */
   reportOutcome?(renewed: Credential, accepted: boolean): void;
-}
-
-/** The base address of an API, in its parts. */
-export interface ApiBase {
-  /** With the API path (`/api/v2`), without a trailing slash. */
-  readonly url: string;
-  readonly origin: string;
-  /** Path of `url`: that of the base address and the API path. */
-  readonly prefix: string;
-}
-
-/** Maximum number of organizations whose address is cached. */
-const MAX_CACHED = 1_000;
-
-/** The organization whose API a request goes to: its domain, or the address that a token response has named. */
-export type ApiOrganization = Pick<Credential, 'organizationDomain' | 'enterpriseUrl'>;
-
-/** The API base addresses of a service: a common one, and one for each enterprise organization. */
-export class BaseUrls {
-  /** Below the base address, without a trailing slash. */
-  readonly apiPath: string;
-  readonly #base: ApiBase;
-  readonly #template: string | undefined;
-  readonly #enterprise = new Map<string, ApiBase>();
-  readonly #origins: readonly string[];
-  readonly #hosts: HostPatterns | undefined;
-
-  /**
-   * @param baseUrl Base address of the API
-   * @param template Base address of an enterprise organization, with `{domain}` as one whole label of its host
-   * @param origins Further origins that may get the token, with or without `{domain}`
-   * @param hosts Those of addresses that token responses name
-   * @throws ConfigurationError if `baseUrl` is not a URL
-   */
-  constructor(
-    baseUrl: string,
-    template?: string | undefined,
-    apiPath = '/api/v2',
-    origins: readonly string[] = [],
-    hosts?: HostPatterns | undefined,
-  ) {
-    if (!URL.canParse(baseUrl)) throw new ConfigurationError('baseUrl: expected a URL', { option: 'baseUrl' });
-    this.apiPath = apiPath;
-    this.#base = this.#parse(baseUrl);
-    this.#template = template;
-    this.#origins = origins;
-    this.#hosts = hosts;
-  }
-
-  /**
-   * Returns the address for an organization: the common one without an organization, or if nothing says where its API is.
-   *
-   * @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label, and the address that of
-   *   an allowed host
-   */
-  of({ organizationDomain, enterpriseUrl }: ApiOrganization): ApiBase {
-    const domain = this.#template === undefined ? undefined : organizationDomain;
-    const key = enterpriseUrl ?? domain;
-    if (key === undefined) return this.#base;
-    const cached = this.#enterprise.get(key);
-    if (cached !== undefined) return cached;
-    // Both come from a record, which may have been edited by hand.
-    const isUrl = enterpriseUrl !== undefined;
-    const base = this.#parse(isUrl ? asEnterpriseUrl(key, this.#hosts) : addressOf(this.#template ?? '', key));
-    if (this.#enterprise.size >= MAX_CACHED) this.#enterprise.clear();
-    this.#enterprise.set(key, base);
-    return base;
-  }
-
-  /**
-   * Returns true if the token of an organization's user may go to an origin other than that of the API: one of `origins`, and
-   * of those with `{domain}` only the one of this organization.
-   *
-   * @throws TokenResponseError like {@link of}
-   */
-  mayReceiveToken(origin: string, { organizationDomain: domain }: ApiOrganization): boolean {
-    return this.#origins.some((template) => {
-      if (!template.includes('{domain}')) return template === origin;
-      return domain !== undefined && addressOf(template, domain) === origin;
-    });
-  }
-
-  #parse(address: string): ApiBase {
-    const { origin, pathname } = new URL(address);
-    const prefix = `${pathname.replace(/\/+$/, '')}${this.apiPath}`;
-    return Object.freeze({ url: `${origin}${prefix}`, origin, prefix });
-  }
-}
-
-/** Returns an address of an organization. @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label */
-function addressOf(template: string, domain: string): string {
-  // Checked again where it becomes a host: whoever controls it decides who receives the token.
-  if (isDnsLabel(domain)) return template.replace('{domain}', domain);
-  throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
 }
 
 /** Options of {@link createApiContext}. */

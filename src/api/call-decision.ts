@@ -1,16 +1,38 @@
 import { type HttpHeaders, type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
-import type { ApiBase, Credential } from './api-context.js';
+import { MAX_TIMER_MS } from '../waiting.js';
+import type { Credential } from './api-context.js';
 import { isTokenRefused } from './api-error.js';
-import type { CallRequest } from './call-options.js';
+import { type ApiBase, redirectTarget } from './base-urls.js';
+import { type CallRequest, DEFAULT_RETRY, type RetryLimits } from './call-options.js';
 import type { Permit } from './concurrency-limiter.js';
-import { redirectTarget } from './request-target.js';
-import { DEFAULT_RETRY, retryDelay, THROTTLED_RETRY, type TryFailure } from './retry-policy.js';
 
 const MAX_REDIRECTS = 5;
 
 /** Two, since the first may have returned a token that another process obtained earlier, and that the API refuses too. */
 const MAX_RENEWALS = 2;
+
+/**
+ * After a 429, unless the call sets limits. It says that the request was not performed (RFC 6585, 4), so it is no failure while
+ * there is time.
+ */
+const THROTTLED_RETRY: RetryLimits = {
+  limit: Infinity,
+  maxDelayMs: 30_000,
+  maxTotalMs: 30_000,
+  maxBackOffMs: 2_000,
+};
+
+/** The same if the call has a time limit. */
+const THROTTLED_RETRY_IN_TIME: RetryLimits = { ...THROTTLED_RETRY, maxDelayMs: Infinity, maxTotalMs: Infinity };
+
+/** Upper bound of the wait before the second try; doubles with each further one. */
+const BASE_DELAY_MS = 250;
+
+/** Sending one of these twice has the same effect as once (RFC 9110, 9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']);
+
+const RETRIED_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** Failed tries of one kind, and the milliseconds waited after them. */
 interface Tries {
@@ -115,6 +137,9 @@ export function decide(
   return retry(state, { status, retryAfterMs: retryAfterMs(headers, circumstances.now) }, call, circumstances);
 }
 
+/** A response that asks for another try, or a fault of the connection. */
+type TryFailure = { readonly status: number; readonly retryAfterMs: number | undefined } | TransportError;
+
 function retry(
   state: CallState,
   failure: TryFailure,
@@ -122,15 +147,25 @@ function retry(
   { remainingMs, random }: Circumstances,
 ): Decision {
   const isThrottled = call.retry === DEFAULT_RETRY && 'status' in failure && failure.status === 429;
+  const throttledRetry = call.timeoutMs === undefined ? THROTTLED_RETRY : THROTTLED_RETRY_IN_TIME;
+  const limits = isThrottled ? throttledRetry : call.retry;
   const kind = isThrottled ? 'throttled' : 'failed';
-  const unlimited = { maxTotalMs: Infinity, maxDelayMs: Infinity };
-  const throttle = call.timeoutMs === undefined ? THROTTLED_RETRY : { ...THROTTLED_RETRY, ...unlimited };
   const { count, waitedMs } = state[kind];
-  const failures = count + 1;
-  const failed = { method: call.method, isReplayable: isReplayable(call), failures, waitedMs, remainingMs, failure };
-  const delayMs = retryDelay(failed, isThrottled ? throttle : call.retry, random);
-  if (delayMs === undefined) return END;
-  return { next: 'send', delayMs, state: { ...state, [kind]: { count: failures, waitedMs: waitedMs + delayMs } } };
+  const askedMs = 'status' in failure ? (failure.retryAfterMs ?? 0) : 0;
+  if (count >= limits.limit || askedMs > limits.maxDelayMs || !mayBeSentAgain(call, failure)) return END;
+  // Full jitter: clients that failed together do not come back together, even if all got the same `Retry-After`.
+  const delayMs = askedMs + random * Math.min(BASE_DELAY_MS * 2 ** count, limits.maxBackOffMs);
+  if (waitedMs + delayMs > limits.maxTotalMs || delayMs >= Math.min(remainingMs, MAX_TIMER_MS)) return END;
+  return { next: 'send', delayMs, state: { ...state, [kind]: { count: count + 1, waitedMs: waitedMs + delayMs } } };
+}
+
+function mayBeSentAgain(call: CallRequest, failure: TryFailure): boolean {
+  if (!isReplayable(call)) return false;
+  const isIdempotent = IDEMPOTENT.has(call.method);
+  // 429 says that the request was not performed (RFC 6585, 4), so that any method may be repeated.
+  if ('status' in failure) return failure.status === 429 || (RETRIED_STATUSES.has(failure.status) && isIdempotent);
+  // A timeout is not repeated: the caller has waited long enough.
+  return failure.kind === 'connect' || failure.kind === 'reset' ? isIdempotent || !failure.sent : false;
 }
 
 /** Returns true if the body of a call can be sent again, or it has none. */

@@ -2,7 +2,6 @@ import { defaultMaxListeners, getMaxListeners, setMaxListeners } from 'node:even
 import { type RequestBody, type RequestBodyInit, requestBody } from './request-body.js';
 import { type RequestHeaders, requestHeaders } from './request-headers.js';
 import type { Query, RequestTarget } from './request-target.js';
-import { DEFAULT_RETRY, type RetryLimits } from './retry-policy.js';
 
 /**
  * A validator of the Standard Schema interface, as Zod, Valibot, ArkType and others implement it.
@@ -92,6 +91,26 @@ export interface CallRequest extends RequestTarget {
   readonly schema: StandardSchema | undefined;
 }
 
+/** Limits of the further tries of one call. */
+export interface RetryLimits {
+  /** Further tries after the first one. */
+  readonly limit: number;
+  /** Maximum wait before one try, in milliseconds. A longer `Retry-After` ends the call. */
+  readonly maxDelayMs: number;
+  /** Maximum of all waits together, in milliseconds. */
+  readonly maxTotalMs: number;
+  /** Maximum wait before one try if the service asks for none, in milliseconds. */
+  readonly maxBackOffMs: number;
+}
+
+/** Some seconds at most: a browser waits for most calls. */
+export const DEFAULT_RETRY: RetryLimits = Object.freeze({
+  limit: 2,
+  maxDelayMs: 10_000,
+  maxTotalMs: 15_000,
+  maxBackOffMs: 10_000,
+});
+
 const OPTIONS: ReadonlySet<string> = new Set([
   'query',
   'json',
@@ -120,7 +139,7 @@ export function requestTo(
   options: RequestOptions | undefined,
   defaults: readonly string[],
 ): CallRequest {
-  const checked = methodOf(method);
+  const checked = COMMON_METHODS.has(method) ? method : methodOf(method);
   if (options !== undefined) checkOptions(options);
   const body = options === undefined ? undefined : requestBody(options);
   if (body !== undefined && (checked === 'GET' || checked === 'HEAD')) {
@@ -144,11 +163,8 @@ export function requestTo(
 
 /** Returns the method of a call in upper case. @throws TypeError for one that opens a tunnel or echoes the token, and for anything else */
 export function methodOf(method: unknown): string {
-  if (typeof method === 'string') {
-    if (COMMON_METHODS.has(method)) return method;
-    const upperCase = method.toUpperCase();
-    if (/^[A-Z]{1,32}$/.test(upperCase) && !FORBIDDEN_METHODS.has(upperCase)) return upperCase;
-  }
+  const upperCase = typeof method === 'string' ? method.toUpperCase() : '';
+  if (/^[A-Z]{1,32}$/.test(upperCase) && !FORBIDDEN_METHODS.has(upperCase)) return upperCase;
   throw new TypeError('method: expected an HTTP method, for example GET');
 }
 

@@ -1,11 +1,9 @@
-import type { Deadlines } from '../http/deadlines.js';
+import type { Deadlines, Expiring } from '../http/deadlines.js';
 import { AccountShare, type PermitSharing } from './account-share.js';
-import { AdaptiveLimit } from './adaptive-limit.js';
-import { Slots } from './slots.js';
 
 /** Options of {@link ConcurrencyLimiter}. */
 export interface ConcurrencyLimiterOptions {
-  /** Maximum of requests at once for each account; a positive integer. Default: no limit, until the service refuses with 429. */
+  /** Maximum of requests at once for each account. Default: no limit, until the service refuses with 429. */
   readonly max?: number | undefined;
   readonly deadlines: Deadlines;
   /** How long each call waits without any slot becoming free, in milliseconds. */
@@ -14,27 +12,28 @@ export interface ConcurrencyLimiterOptions {
   readonly sharing?: PermitSharing | undefined;
 }
 
+/** Thrown to calls that wait while no slot becomes free for too long. */
+export class NoSlot extends Error {}
+
 /** Refusals are forgotten earlier beyond this number of accounts. */
 const MAX_ACCOUNTS = 1_000;
 
-/**
- * Limits how many requests of each account run at once; the others wait in the order of their arrival. Accounts do not wait for
- * each other.
- */
+/** How long a refusal is remembered, in milliseconds. */
+const MEMORY_MS = 30_000;
+
+/** Limits how many requests of each account run at once. Accounts do not wait for each other. */
 export class ConcurrencyLimiter {
   /** `Infinity` for no limit. */
   readonly max: number;
+  /** True if any account is limited now. */
+  isActive: boolean;
   readonly #options: ConcurrencyLimiterOptions;
-  readonly #queues = new Map<string, AccountQueue>();
+  readonly #accounts = new Map<string, AccountSlots>();
 
   constructor(options: ConcurrencyLimiterOptions) {
     this.max = options.max ?? Infinity;
+    this.isActive = this.max !== Infinity;
     this.#options = options;
-  }
-
-  /** True if any account is limited now. */
-  get isActive(): boolean {
-    return this.max !== Infinity || this.#queues.size > 0;
   }
 
   /**
@@ -43,105 +42,200 @@ export class ConcurrencyLimiter {
    * @throws the signal's reason if that is aborted before; NoSlot if no slot becomes free for too long
    */
   acquire(account: string, signal: AbortSignal | undefined): Permit | undefined | Promise<Permit> {
-    const queue = this.#queues.get(account) ?? (this.max === Infinity ? undefined : this.#open(account));
-    return queue?.acquire(signal);
+    const slots = this.#accounts.get(account) ?? (this.max === Infinity ? undefined : this.#open(account));
+    return slots?.acquire(signal);
   }
 
   /** Starts to limit an account because the service refuses its requests. @param running At most so many run now */
   begin(account: string, running: number): void {
-    if (!this.#queues.has(account)) this.#open(account).limit.refused(running);
+    if (!this.#accounts.has(account)) this.#open(account).lower(running);
   }
 
   /** Gives all shares back. Never rejects. */
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#queues.values()].map((queue) => queue.share?.close()));
+    await Promise.allSettled([...this.#accounts.values()].map(({ share }) => share?.close()));
   }
 
-  #open(account: string): AccountQueue {
-    if (this.#queues.size >= MAX_ACCOUNTS) for (const queue of this.#queues.values()) queue.forget();
-    const queue = new AccountQueue(account, this.max, this.#options, () => this.#queues.delete(account));
-    this.#queues.set(account, queue);
-    return queue;
+  #open(account: string): AccountSlots {
+    if (this.#accounts.size >= MAX_ACCOUNTS) for (const slots of this.#accounts.values()) slots.forget();
+    const slots = new AccountSlots(account, this.max, this.#options, () => {
+      this.#accounts.delete(account);
+      this.isActive = this.max !== Infinity || this.#accounts.size > 0;
+    });
+    this.#accounts.set(account, slots);
+    this.isActive = true;
+    return slots;
   }
 }
 
 /** The right of one request to run. */
 export class Permit {
-  readonly #queue: AccountQueue;
+  readonly #slots: AccountSlots;
   /** How often the limit had been lowered when the request began. */
   readonly #decreases: number;
   #isHeld = true;
 
-  constructor(queue: AccountQueue) {
-    this.#queue = queue;
-    this.#decreases = queue.limit.decreases;
+  constructor(slots: AccountSlots) {
+    this.#slots = slots;
+    this.#decreases = slots.decreases;
   }
 
   /** Gives the slot back; only the first call counts. Bound, so that it can be passed on. */
   readonly release = (): void => {
     if (!this.#isHeld) return;
     this.#isHeld = false;
-    this.#queue.release();
+    this.#slots.release();
   };
 
   /** Records that the service has accepted the request. */
   accepted(): void {
-    this.#queue.limit.accepted();
-    this.#queue.slots.admit();
+    this.#slots.raise();
   }
 
   /** Records that the service has refused the request with 429. Counts once for all that were sent before it did. */
   refused(): void {
-    const { limit, slots } = this.#queue;
-    if (this.#decreases === limit.decreases) limit.refused(slots.running);
+    if (this.#decreases === this.#slots.decreases) this.#slots.lower(this.#slots.running);
   }
 }
 
-/** The requests of one account. */
-class AccountQueue {
-  readonly limit: AdaptiveLimit;
-  readonly slots: Slots;
+/** A call that waits for a slot. */
+interface Waiting {
+  /** On the monotonic clock. */
+  readonly since: number;
+  proceed(error?: NoSlot): void;
+}
+
+/**
+ * The slots of one account; calls beyond them wait in the order of their arrival. A 429 halves the number of slots, and each
+ * success adds a little (additive increase, multiplicative decrease, as in RFC 5681, 3.1).
+ *
+ * Requests to the token endpoint are limited by response times instead: under load it slows down rather than refusing. API calls
+ * are too different from each other for that.
+ */
+class AccountSlots implements Expiring {
+  expiresAt = 0;
+  earlier: Expiring | undefined = undefined;
+  later: Expiring | undefined = undefined;
+  running = 0;
+  /** How often the limit was lowered. */
+  decreases = 0;
   readonly share: AccountShare | undefined;
-  readonly #isLimited: boolean;
+  readonly #max: number;
+  readonly #options: ConcurrencyLimiterOptions;
   readonly #onIdle: () => void;
+  /** A Set keeps the order of arrival, and a call that gives up leaves it at once. */
+  readonly #waiting = new Set<Waiting>();
+  #limit: number;
+  #refusedAt = -Infinity;
+  /** When a slot became free last, on the monotonic clock. */
+  #movedAt = -Infinity;
 
   constructor(account: string, max: number, options: ConcurrencyLimiterOptions, onIdle: () => void) {
-    const { deadlines, patienceMs, sharing } = options;
-    this.limit = new AdaptiveLimit(max);
-    this.slots = new Slots(() => this.#count, deadlines, patienceMs);
-    this.#isLimited = max !== Infinity;
+    const { sharing } = options;
+    this.#max = max;
+    this.#limit = max;
+    this.#options = options;
     this.#onIdle = onIdle;
-    if (!this.#isLimited || !sharing?.isAvailable) return;
-    this.share = new AccountShare({
-      account,
-      sharing,
-      max,
-      demand: () => this.slots,
-      onRenewed: () => this.slots.admit(),
-      // It continues with what it had, and learns the rest from refusals.
-      onFailed: (slots) => this.limit.refused(Math.max(slots, 1) * 2),
-      onIdle: () => this.forget(),
-    });
+    if (max !== Infinity && sharing?.isAvailable) this.share = new AccountShare(account, sharing, max, this);
+  }
+
+  /** Number of calls that run or wait. */
+  get wanted(): number {
+    return this.running + this.#waiting.size;
+  }
+
+  get #isRefusalRemembered(): boolean {
+    return performance.now() - this.#refusedAt <= MEMORY_MS;
+  }
+
+  get #currentLimit(): number {
+    return this.#limit === this.#max || this.#isRefusalRemembered ? this.#limit : this.#max;
+  }
+
+  get #hasFree(): boolean {
+    const shared = this.share === undefined ? Infinity : (this.share.slots ?? 0);
+    return this.running < Math.floor(Math.min(this.#currentLimit, shared));
   }
 
   acquire(signal: AbortSignal | undefined): Permit | Promise<Permit> {
     this.share?.use();
-    const wait = this.slots.take(signal);
-    return wait === undefined ? new Permit(this) : wait.then(() => new Permit(this));
+    if (!this.#hasFree) return this.#wait(signal);
+    this.running++;
+    return new Permit(this);
   }
 
   release(): void {
-    this.slots.release();
-    if (this.slots.running === 0 && (!this.#isLimited || !this.limit.isRemembered)) this.forget();
+    this.running--;
+    this.admit();
+    if (this.running === 0 && !this.#isRefusalRemembered) this.forget();
   }
 
-  /** Drops the account if nothing of it runs, waits or is held, nor is anything remembered that limits it. */
+  raise(): void {
+    this.#limit = Math.min(this.#max, this.#currentLimit + 1 / this.#currentLimit);
+    this.admit();
+  }
+
+  /** @param running Requests that were running when the service refused one */
+  lower(running: number): void {
+    this.#limit = Math.max(1, Math.min(this.#currentLimit, running) / 2);
+    this.#refusedAt = performance.now();
+    this.decreases++;
+  }
+
+  /** Gives the free slots to the calls that have waited longest. */
+  admit(): void {
+    const { deadlines, patienceMs } = this.#options;
+    for (const next of this.#waiting) {
+      if (!this.#hasFree) return;
+      this.running++;
+      this.#movedAt = performance.now();
+      if (this.#waiting.size > 1) deadlines.extend(this, patienceMs);
+      next.proceed();
+    }
+  }
+
+  /** Ends the calls that have waited for too long. Later ones have more time. */
+  expire(now: number): void {
+    const { deadlines, patienceMs } = this.#options;
+    for (const waiting of this.#waiting) {
+      const leftMs = Math.max(waiting.since, this.#movedAt) + patienceMs - now;
+      if (leftMs > 0) {
+        deadlines.add(this, leftMs);
+        return;
+      }
+      waiting.proceed(new NoSlot());
+    }
+  }
+
+  /** Drops the account if no call of it runs or waits, and no share is held. */
   forget(): void {
-    const isQuiet = this.#isLimited || !this.limit.isRemembered;
-    if (isQuiet && this.slots.wanted === 0 && this.share?.isIdle !== false) this.#onIdle();
+    if (this.wanted === 0 && this.share?.isIdle !== false) this.#onIdle();
   }
 
-  get #count(): number {
-    return Math.floor(this.share === undefined ? this.limit.value : Math.min(this.limit.value, this.share.slots ?? 0));
+  #wait(signal: AbortSignal | undefined): Promise<Permit> {
+    const { deadlines, patienceMs } = this.#options;
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const leave = () => {
+        this.#waiting.delete(waiting);
+        if (this.#waiting.size === 0) deadlines.remove(this);
+        signal?.removeEventListener('abort', giveUp);
+      };
+      const giveUp = () => {
+        leave();
+        reject(signal?.reason);
+      };
+      const waiting: Waiting = {
+        since: performance.now(),
+        proceed: (error) => {
+          leave();
+          if (error === undefined) resolve(new Permit(this));
+          else reject(error);
+        },
+      };
+      if (this.#waiting.size === 0) deadlines.add(this, patienceMs);
+      this.#waiting.add(waiting);
+      signal?.addEventListener('abort', giveUp);
+    });
   }
 }

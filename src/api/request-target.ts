@@ -1,6 +1,3 @@
-import { type HttpHeaders, headerValue } from '../http/message.js';
-import type { ApiBase, ApiOrganization, BaseUrls } from './api-context.js';
-
 /** Value of a query parameter. A date is sent in ISO 8601, `undefined` is left out. */
 export type QueryValue = string | number | bigint | boolean | Date | undefined;
 
@@ -141,65 +138,4 @@ export function targetOf(input: string | URL): RequestTarget {
   }
   const [path = '', query = ''] = (text.split('#', 1)[0] ?? '').split(/\?(.*)/s);
   return { path: apiPath(path), query: new URL(`?${query}`, 'http://any.invalid').search, isWholeOrigin: true };
-}
-
-/**
- * Returns the origin of a request, and its path with the query.
- *
- * @param organization That of the credential that the request will have
- * @throws TypeError for a URL of an origin that may not get the token
- */
-export function addressOf(
-  bases: BaseUrls,
-  { path, query, origin, isWholeOrigin }: RequestTarget,
-  organization: ApiOrganization,
-): { readonly base: ApiBase; readonly origin: string; readonly path: string } {
-  const base = bases.of(organization);
-  if (origin !== undefined) {
-    if (origin === base.origin || bases.mayReceiveToken(origin, organization))
-      return { base, origin, path: `${path}${query}` };
-    throw new TypeError(
-      `url: it is not on the origin of the API, ${base.origin}, nor on one of the option \`origins\`. A link to another host goes to the global fetch(url), without the token.`,
-    );
-  }
-  const prefixes = isWholeOrigin ? [base.prefix, bases.apiPath].filter((each) => each !== '') : [];
-  const prefix = prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? '';
-  return { base, origin: base.origin, path: `${base.prefix}${path.slice(prefix.length)}${query}` };
-}
-
-/** What decides if a redirect of a request may be followed. */
-interface RedirectedRequest extends Pick<RequestTarget, 'isWholeOrigin'> {
-  readonly method: string;
-  readonly redirect: 'follow' | 'manual';
-}
-
-const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-/**
- * Returns path and query of the redirect in a response if it may be followed: for GET and HEAD, on the same origin,
- * below the API's base path unless the request is one of `fetch`. The access token must not go anywhere else.
- *
- * @see RFC 9110, 15.4
- */
-export function redirectTarget(
-  { method, redirect, isWholeOrigin }: RedirectedRequest,
-  response: { readonly status: number; readonly headers: HttpHeaders },
-  base: Pick<ApiBase, 'origin' | 'prefix'>,
-  currentPath: string,
-): string | undefined {
-  const location = headerValue(response.headers, 'location');
-  const current = `${base.origin}${currentPath}`;
-  if (!REDIRECTS.has(response.status) || (method !== 'GET' && method !== 'HEAD') || redirect !== 'follow')
-    return undefined;
-  if (location === undefined || !URL.canParse(location, current)) return undefined;
-  const { origin, pathname, search, username, password } = new URL(location, current);
-  if (origin !== base.origin || username !== '' || password !== '') return undefined;
-  if (isWholeOrigin) return `${pathname}${search}`;
-  if (!pathname.startsWith(`${base.prefix}/`)) return undefined;
-  try {
-    apiPath(pathname.slice(base.prefix.length));
-    return `${pathname}${search}`;
-  } catch {
-    return undefined;
-  }
 }

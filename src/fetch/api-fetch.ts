@@ -1,8 +1,9 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import { ApiCall } from '../api/api-call.js';
-import type { ApiBase, ApiContext, CredentialSource } from '../api/api-context.js';
+import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { unusableResponse } from '../api/api-error.js';
+import type { ApiBase } from '../api/base-urls.js';
 import type { Attempt } from '../api/call-decision.js';
 import { type CallRequest, type FetchInit, requestTo } from '../api/call-options.js';
 import { type RequestBodyInit, readableOf } from '../api/request-body.js';

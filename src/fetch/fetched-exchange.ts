@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 import type { ResponseMode } from '../api/response.js';
-import { decodeHeaders, type HttpResponse, type HttpStream } from '../http/message.js';
+import { decodeHeaders } from '../http/exchange.js';
+import type { HttpResponse, HttpStream } from '../http/message.js';
 import { StreamedExchange } from '../http/streamed-exchange.js';
 
 /**

@@ -1,15 +1,11 @@
 import type { Agent, Dispatcher } from 'undici';
 import type { Deadlines, Expiring } from './deadlines.js';
 import { type ContentEncoding, contentEncoding, decode, decodedHeaders } from './decoding.js';
-import {
-  decodeHeaders,
-  type HttpHeaders,
-  type HttpRequest,
-  type HttpResponse,
-  type HttpStreamRequest,
-  type RawHeaders,
-} from './message.js';
+import type { HttpHeaders, HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
 import { faultCode, TransportError, type TransportFault, transportError } from './transport-error.js';
+
+/** Headers as undici's parser reports them: names and values in turn. */
+export type RawHeaders = readonly (Buffer | string)[];
 
 const nothing = () => {};
 
@@ -289,4 +285,22 @@ function ownFault(body: HttpRequest['body'], fault: unknown): unknown {
   if (body.errored !== null) return body.errored === fault ? fault : undefined;
   if (faultCode(fault) !== 'UND_ERR_ABORTED') return undefined;
   return new DOMException('The body was destroyed before it was sent in full', 'AbortError');
+}
+
+/** Returns the headers whose names have one of these lengths. Default: all. */
+export function decodeHeaders(raw: RawHeaders, lengths?: ReadonlySet<number>): HttpHeaders {
+  const headers: Record<string, string | string[]> = {};
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const name = raw[index];
+    if (name === undefined || (lengths !== undefined && !lengths.has(name.length))) continue;
+    const content = raw[index + 1] ?? '';
+    const key = (typeof name === 'string' ? name : name.toString('latin1')).toLowerCase();
+    const value = typeof content === 'string' ? content : content.toString('latin1');
+    const before = Object.hasOwn(headers, key) ? headers[key] : undefined;
+    if (typeof before === 'object') before.push(value);
+    else if (before !== undefined) headers[key] = [before, value];
+    else if (key !== '__proto__') headers[key] = value;
+    else Object.defineProperty(headers, key, { value, enumerable: true, configurable: true, writable: true });
+  }
+  return headers;
 }

@@ -69,27 +69,6 @@ export interface HttpStream {
   readonly body: Readable;
 }
 
-/** Headers as undici's parser reports them: names and values in turn. */
-export type RawHeaders = readonly (Buffer | string)[];
-
-/** Returns the headers whose names have one of these lengths. Default: all. */
-export function decodeHeaders(raw: RawHeaders, lengths?: ReadonlySet<number>): HttpHeaders {
-  const headers: Record<string, string | string[]> = {};
-  for (let index = 0; index + 1 < raw.length; index += 2) {
-    const name = raw[index];
-    if (name === undefined || (lengths !== undefined && !lengths.has(name.length))) continue;
-    const content = raw[index + 1] ?? '';
-    const key = (typeof name === 'string' ? name : name.toString('latin1')).toLowerCase();
-    const value = typeof content === 'string' ? content : content.toString('latin1');
-    const before = Object.hasOwn(headers, key) ? headers[key] : undefined;
-    if (typeof before === 'object') before.push(value);
-    else if (before !== undefined) headers[key] = [before, value];
-    else if (key !== '__proto__') headers[key] = value;
-    else Object.defineProperty(headers, key, { value, enumerable: true, configurable: true, writable: true });
-  }
-  return headers;
-}
-
 /** Returns the value of a single-valued header: the first one if it occurs more than once. */
 export function headerValue(headers: HttpHeaders, name: string): string | undefined {
   const value = headers[name];

@@ -1,8 +1,8 @@
 import { pipeline, Readable } from 'node:stream';
 import type { Deadlines } from './deadlines.js';
 import { createDecoder, decodedHeaders } from './decoding.js';
-import { Exchange } from './exchange.js';
-import { decodeHeaders, type HttpStream, type HttpStreamRequest, headerValue } from './message.js';
+import { decodeHeaders, Exchange } from './exchange.js';
+import { type HttpStream, type HttpStreamRequest, headerValue } from './message.js';
 
 /** Bytes that are queued for the reader before the service has to pause. */
 const MAX_QUEUED_BYTES = 64 * 1024;

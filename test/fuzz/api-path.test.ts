@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { BaseUrls } from '../../src/api/api-context.js';
-import { apiPath, redirectTarget } from '../../src/api/request-target.js';
+import { BaseUrls, redirectTarget } from '../../src/api/base-urls.js';
+import { apiPath } from '../../src/api/request-target.js';
 import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileAfter } from './hostile.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { BaseUrls } from '../../src/api/api-context.js';
+import { BaseUrls } from '../../src/api/base-urls.js';
 import { TokenResponseError } from '../../src/index.js';
 import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
 import { threats } from '../support/threats.js';

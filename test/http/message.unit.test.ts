@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { decodeHeaders, headerValue, retryAfterMs } from '../../src/http/message.js';
+import { decodeHeaders } from '../../src/http/exchange.js';
+import { headerValue, retryAfterMs } from '../../src/http/message.js';
 
 const now = Date.parse('2026-01-02T03:04:05Z');
 

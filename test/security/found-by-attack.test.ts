@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { ConfigurationError, Strategy } from 'passport-oauth-app';
 import { expect, test } from 'vitest';
-import { BaseUrls } from '../../src/api/api-context.js';
+import { BaseUrls } from '../../src/api/base-urls.js';
 import { apiPath } from '../../src/api/request-target.js';
 import { asOrganizationDomain } from '../../src/oauth/claims.js';
 import { readTokenResponse } from '../../src/oauth/token-response.js';

@@ -1,0 +1,155 @@
+import { isDnsLabel } from '../checks.js';
+import { ConfigurationError, TokenResponseError } from '../errors.js';
+import { type HttpHeaders, headerValue } from '../http/message.js';
+import { asEnterpriseUrl } from '../oauth/claims.js';
+import type { HostPatterns } from '../oauth/host-patterns.js';
+import type { CallRequest } from './call-options.js';
+import { apiPath, type RequestTarget } from './request-target.js';
+
+/** The base address of an API, in its parts. */
+export interface ApiBase {
+  /** With the API path (`/api/v2`), without a trailing slash. */
+  readonly url: string;
+  readonly origin: string;
+  /** Path of `url`: that of the base address and the API path. */
+  readonly prefix: string;
+}
+
+/** Maximum number of organizations whose address is cached. */
+const MAX_ORGANIZATIONS = 1_000;
+
+/** The organization whose API a request goes to. */
+export interface ApiOrganization {
+  /** One lower-case DNS label, as the access token names it; `undefined` for none. */
+  readonly organizationDomain: string | undefined;
+  /** Base address of its API, if a token response has named it. */
+  readonly enterpriseUrl?: string | undefined;
+}
+
+/** The API base addresses of a service: a common one, and one for each enterprise organization. */
+export class BaseUrls {
+  /** Without a trailing slash. */
+  readonly #apiPath: string;
+  readonly #base: ApiBase;
+  readonly #template: string | undefined;
+  readonly #enterprise = new Map<string, ApiBase>();
+  readonly #origins: readonly string[];
+  readonly #hosts: HostPatterns | undefined;
+
+  /**
+   * @param baseUrl Base address of the API
+   * @param template Base address of an enterprise organization, with `{domain}` as one whole label of its host
+   * @param origins Further origins that may get the token, with or without `{domain}`
+   * @param hosts Those of addresses that token responses name
+   * @throws ConfigurationError if `baseUrl` is not a URL
+   */
+  constructor(
+    baseUrl: string,
+    template?: string | undefined,
+    apiPath = '/api/v2',
+    origins: readonly string[] = [],
+    hosts?: HostPatterns | undefined,
+  ) {
+    if (!URL.canParse(baseUrl)) throw new ConfigurationError('baseUrl: expected a URL', { option: 'baseUrl' });
+    this.#apiPath = apiPath;
+    this.#base = this.#parse(baseUrl);
+    this.#template = template;
+    this.#origins = origins;
+    this.#hosts = hosts;
+  }
+
+  /**
+   * Returns the address for an organization: the common one without an organization, or if nothing says where its API is.
+   *
+   * @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label, and the address that of
+   *   an allowed host
+   */
+  of({ organizationDomain, enterpriseUrl }: ApiOrganization): ApiBase {
+    const domain = this.#template === undefined ? undefined : organizationDomain;
+    const key = enterpriseUrl ?? domain;
+    if (key === undefined) return this.#base;
+    const cached = this.#enterprise.get(key);
+    if (cached !== undefined) return cached;
+    // Both come from a record, which may have been edited by hand.
+    const isUrl = enterpriseUrl !== undefined;
+    const base = this.#parse(isUrl ? asEnterpriseUrl(key, this.#hosts) : fillIn(this.#template ?? '', key));
+    if (this.#enterprise.size >= MAX_ORGANIZATIONS) this.#enterprise.clear();
+    this.#enterprise.set(key, base);
+    return base;
+  }
+
+  /**
+   * Returns the origin of a request, and its path with the query.
+   *
+   * @param organization That of the credential that the request will have
+   * @throws TypeError for a URL of an origin that may not get the token; TokenResponseError like {@link of}
+   */
+  addressOf(
+    { path, query, origin, isWholeOrigin }: RequestTarget,
+    organization: ApiOrganization,
+  ): { readonly base: ApiBase; readonly origin: string; readonly path: string } {
+    const base = this.of(organization);
+    if (origin === undefined) {
+      const prefixes = isWholeOrigin ? [base.prefix, this.#apiPath].filter((each) => each !== '') : [];
+      const prefix = prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? '';
+      return { base, origin: base.origin, path: `${base.prefix}${path.slice(prefix.length)}${query}` };
+    }
+    if (origin === base.origin || this.#mayReceiveToken(origin, organization))
+      return { base, origin, path: `${path}${query}` };
+    throw new TypeError(
+      `url: it is not on the origin of the API, ${base.origin}, nor on one of the option \`origins\`. A link to another host goes to the global fetch(url), without the token.`,
+    );
+  }
+
+  /** Returns true for one of `origins`; of those with `{domain}` only for the one of this organization. */
+  #mayReceiveToken(origin: string, { organizationDomain: domain }: ApiOrganization): boolean {
+    return this.#origins.some((template) => {
+      if (!template.includes('{domain}')) return template === origin;
+      return domain !== undefined && fillIn(template, domain) === origin;
+    });
+  }
+
+  #parse(address: string): ApiBase {
+    const { origin, pathname } = new URL(address);
+    const prefix = `${pathname.replace(/\/+$/, '')}${this.#apiPath}`;
+    return Object.freeze({ url: `${origin}${prefix}`, origin, prefix });
+  }
+}
+
+/** Puts the domain of an organization into a template. @throws TokenResponseError unless it is one lower-case DNS label */
+function fillIn(template: string, domain: string): string {
+  // Checked again where it becomes a host: whoever controls it decides who receives the token.
+  if (isDnsLabel(domain)) return template.replace('{domain}', domain);
+  throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * Returns path and query of the redirect in a response if it may be followed: for GET and HEAD, on the same origin,
+ * below the API's base path unless the request is one of `fetch`. The access token must not go anywhere else.
+ *
+ * @see RFC 9110, 15.4
+ */
+export function redirectTarget(
+  { method, redirect, isWholeOrigin }: Pick<CallRequest, 'method' | 'redirect' | 'isWholeOrigin'>,
+  response: { readonly status: number; readonly headers: HttpHeaders },
+  base: Pick<ApiBase, 'origin' | 'prefix'>,
+  currentPath: string,
+): string | undefined {
+  const location = headerValue(response.headers, 'location');
+  const current = `${base.origin}${currentPath}`;
+  if (!REDIRECTS.has(response.status) || (method !== 'GET' && method !== 'HEAD') || redirect !== 'follow')
+    return undefined;
+  if (location === undefined || !URL.canParse(location, current)) return undefined;
+  const { origin, pathname, search, username, password } = new URL(location, current);
+  if (origin !== base.origin || username !== '' || password !== '') return undefined;
+  if (isWholeOrigin) return `${pathname}${search}`;
+  if (!pathname.startsWith(`${base.prefix}/`)) return undefined;
+  try {
+    apiPath(pathname.slice(base.prefix.length));
+    return `${pathname}${search}`;
+  } catch {
+    return undefined;
+  }
+}
