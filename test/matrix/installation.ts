@@ -40,7 +40,7 @@ const WEB = [
 /** Session stores and clients of databases, by the names that stores.mjs loads them under. */
 const STORES = [
   ...['express-session@1', 'passport@0.7', 'memorystore@1', 'session-file-store@1'],
-  ...['connect-redis-7=connect-redis@7', 'connect-redis-8=connect-redis@8', 'connect-redis-9=connect-redis@9'],
+  ...[6, 7, 8, 9].map((version) => `connect-redis-${version}=connect-redis@${version}`),
   ...['redis-4=redis@4', 'redis-5=redis@5', 'redis-6=redis@6', 'iovalkey@0.3'],
   ...['connect-pg-simple@10', 'pg@8', 'mysql2@3', 'express-mysql-session@3', 'connect-session-knex@5', 'knex@3'],
   ...['connect-sqlite3@0.9', 'sqlite3@5', 'better-sqlite3@12', 'connect-session-sequelize@7', 'sequelize@6'],

@@ -14,6 +14,7 @@ import { type Installation, install } from './installation.js';
 const SESSION_STORES: readonly (readonly [name: string, locks: boolean])[] = [
   ['memorystore', false],
   ['session-file-store', false],
+  ['connect-redis 6', false],
   ['connect-redis 7', false],
   ['connect-redis 8', false],
   ['connect-redis 9', true],

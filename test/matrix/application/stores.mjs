@@ -14,6 +14,8 @@ const openers = {
   memorystore: () => new (require('memorystore')(session))({ checkPeriod: 86_400_000 }),
   'session-file-store': () =>
     new (require('session-file-store')(session))({ path: folder, retries: 0, reapInterval: -1, logFn: ignore }),
+  'connect-redis 6': async () =>
+    new (require('connect-redis-6')(session))({ client: await nodeRedis('redis-4', { legacyMode: true }) }),
   'connect-redis 7': async () => new (require('connect-redis-7').default)({ client: await nodeRedis('redis-4') }),
   'connect-redis 8': async () =>
     new (await import('connect-redis-8')).RedisStore({ client: await nodeRedis('redis-5') }),
@@ -54,8 +56,8 @@ const tokenStores = {
   },
 };
 
-async function nodeRedis(name) {
-  const client = require(name).createClient({ url: redis });
+async function nodeRedis(name, options) {
+  const client = require(name).createClient({ url: redis, ...options });
   await client.on('error', ignore).connect();
   return client;
 }
