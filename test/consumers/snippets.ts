@@ -33,10 +33,14 @@ export const documents: readonly string[] = [
     .map((name) => `docs/${name.split(sep).join('/')}`),
 ];
 
-/** All blocks of code of a document, in order. */
+/** All blocks of code of a document, in order, then the files of docs/examples that it links to. */
 export function snippetsOf(document: string): readonly Snippet[] {
   const text = readFileSync(join(repository, document), 'utf8');
-  return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(({ 1: language = '', 2: code = '', index }) => {
+  const examples = [...text.matchAll(/\]\(examples\/([\w-]+\.ts)\)/g)].map(({ 1: file = '' }) => {
+    const example = readFileSync(join(repository, 'docs/examples', file), 'utf8');
+    return { document: nameOf(document), line: 0, heading: '', language: 'ts', file, text: example };
+  });
+  const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(({ 1: language = '', 2: code = '', index }) => {
     const before = text.slice(0, index);
     const line = before.split('\n').length + 1;
     const heading = [...before.matchAll(/^## (.+)$/gm)].at(-1)?.[1] ?? '';
@@ -44,6 +48,11 @@ export function snippetsOf(document: string): readonly Snippet[] {
     // Settings have no comment for their name: the sentence before them says it.
     const said = language === 'ini' ? /`(\.env)`/.exec(before.slice(before.lastIndexOf('## ')))?.[1] : undefined;
     const file = named ?? said ?? `line-${line}.${EXTENSIONS[language] ?? 'txt'}`;
-    return { document: document.replace(/^.*\/|\.md$/g, ''), line, heading, language, file, text: code };
+    return { document: nameOf(document), line, heading, language, file, text: code };
   });
+  return [...blocks, ...examples];
+}
+
+function nameOf(document: string): string {
+  return document.replace(/^.*\/|\.md$/g, '');
 }
