@@ -7,7 +7,7 @@ import { redirect } from '../session/redirect.js';
 import { asRouted, routedPathOf, Visit } from '../session/visit.js';
 import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
 import { type CallbackContext, handleCallback, type PassportActions } from './callback.js';
-import { type CallbackRoute, hasCallbackParameters, refuseOwnerless } from './callback-request.js';
+import { readCallbackQuery, refuseOwnerless } from './callback-request.js';
 
 /**
  * Options of `passport.authenticate` and `passport.authorize`: Passport's, and those of this strategy. A value of this type can
@@ -85,23 +85,21 @@ export async function authenticate(
     const own = options.callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', options.callbackURL);
     const visit = new Visit(req);
     // One route may be for both: a request without the parameters of a callback begins a login.
-    if (visit.url.includes('?') && hasCallbackParameters(visit.url))
-      await handleCallback(context, actions, visit, res, routeOf(own, options));
-    else await handleLogin(context, actions, visit, res, own, options);
+    const answer = visit.url.includes('?') ? readCallbackQuery(visit.url) : undefined;
+    if (answer) {
+      const isConnection = Boolean(options.assignProperty);
+      const route = {
+        callbackURL: own,
+        isConnection,
+        establishesSession: options.session !== false && !isConnection,
+        page: options.successReturnToOrRedirect || options.successRedirect,
+        failureRedirect: options.failureRedirect,
+      };
+      await handleCallback(context, actions, visit, res, route, answer);
+    } else await handleLogin(context, actions, visit, res, own, options);
   } catch (error) {
     await passOn(ofStrategy(error, context.settings.name), actions, res);
   }
-}
-
-function routeOf(callbackURL: string | undefined, options: RouteOptions): CallbackRoute {
-  const isConnection = Boolean(options.assignProperty);
-  return {
-    callbackURL,
-    isConnection,
-    establishesSession: options.session !== false && !isConnection,
-    page: options.successReturnToOrRedirect || options.successRedirect,
-    failureRedirect: options.failureRedirect,
-  };
 }
 
 const BY_SCRIPT =

@@ -25,6 +25,8 @@ export interface CallbackRoute {
 /** A request to a callback's route. */
 export interface CallbackRequest extends ConnectionRequest {
   readonly route: CallbackRoute;
+  /** What its query says. */
+  readonly answer: CallbackQuery;
   /** The popup that has sent it. */
   readonly popup: Popup | undefined;
 }
@@ -51,7 +53,7 @@ export interface CheckedCallback {
   readonly kind: 'checked';
   readonly state: string;
   readonly login: PendingLogin;
-  readonly answer: Exclude<CallbackQuery, { readonly kind: 'malformed' }>;
+  readonly answer: CallbackAnswer;
 }
 
 const UNKNOWN_LOGIN =
@@ -85,7 +87,7 @@ const NOBODY_TO_CONNECT =
  */
 export function checkCallback(
   { settings, grants, pendingLogins, advice }: CheckCallbackContext,
-  { visit, res, route, popup }: CallbackRequest,
+  { visit, res, route, popup, answer }: CallbackRequest,
 ): CheckedCallback | CallbackFailure {
   const { req, headers } = visit;
   // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
@@ -96,15 +98,10 @@ export function checkCallback(
   if (isPrefetch(headers)) {
     throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }
-  const answer = readCallbackQuery(visit.url);
   if (answer.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
   const { state } = answer;
   const login = state === undefined ? undefined : pendingLogins.find(visit, state);
-  if (
-    state === undefined ||
-    !login ||
-    !matchesRoute(login.redirectUri, visit.path, route.callbackURL, settings.callbackURL)
-  ) {
+  if (state === undefined || !login || !matchesRoute(login, visit, route, settings.callbackURL)) {
     // passport.authenticate tries several strategies, one after the other: the next one has the login.
     if (state !== undefined && pendingLogins.isOtherStrategys(visit, state)) return { ...REPLAYED, reason: 'foreign' };
     // A callback in a frame has most likely lost the cookie of its login.
@@ -144,11 +141,14 @@ export function refuseOwnerless(grants: RequestGrants, req: IncomingMessage): Ca
 /**
  * Returns true if the redirect URL of a login leads to the route of this request, as far as its path shows.
  *
- * @param path Of the request.
- * @param own The option `callbackURL` of the callback's route.
  * @param usual The strategy's `callbackURL`. A login with this URL may end at any route: proxies change paths.
  */
-function matchesRoute(redirectUri: string, path: string, own: string | undefined, usual: string): boolean {
+function matchesRoute(
+  { redirectUri }: PendingLogin,
+  { path }: CallbackRequest['visit'],
+  { callbackURL: own }: CallbackRoute,
+  usual: string,
+): boolean {
   if (own === undefined && usual === redirectUri) return true;
   if (own !== undefined && ABSOLUTE_URL.test(own)) return own === redirectUri;
   const expected = routedPathOf(redirectUri, path);
@@ -159,7 +159,7 @@ function matchesRoute(redirectUri: string, path: string, own: string | undefined
 }
 
 /** The parameters of a callback. `malformed` is answered with 400 before anything is looked up. */
-export type CallbackQuery = CallbackAnswer | { readonly kind: 'malformed' };
+export type CallbackQuery = { readonly kind: 'malformed' } | CallbackAnswer;
 
 type CallbackAnswer = { readonly state: string | undefined; readonly issuer: string | undefined } & (
   | { readonly kind: 'code'; readonly code: string }
@@ -178,47 +178,42 @@ const VISIBLE_ASCII = /^[\x20-\x7e]+$/;
 /** Stands for an error that is not visible ASCII: nothing of its text is used. It is no error code. */
 const UNREGISTERED_ERROR = 'unregistered error';
 
-const MALFORMED: CallbackQuery = { kind: 'malformed' };
-
-/** Returns true if a query has a parameter of a callback, well-formed or not. @param url Path and query. */
-export function hasCallbackParameters(url: string): boolean {
-  for (const [name] of parametersOf(url)) {
-    if (Object.hasOwn(MAX_LENGTH, name.split('[', 1)[0] ?? '')) return true;
-  }
-  return false;
-}
-
 /**
  * Reads the query of a callback from the request's URL itself: frameworks turn repeated and bracketed parameters into
  * lists and objects, and Connect parses nothing.
  *
  * @param url Path and query.
+ * @returns `undefined` if no parameter is one of a callback, well-formed or not
  * @see RFC 6749, 4.1.2; service.md, 4.1
  */
-export function readCallbackQuery(url: string): CallbackQuery {
+export function readCallbackQuery(url: string): CallbackQuery | undefined {
   const found: { -readonly [Name in keyof typeof MAX_LENGTH]?: string } = {};
   let issuer: string | undefined;
   let description: string | undefined;
+  let isCallback = false;
+  let isMalformed = false;
   for (const [name, value] of parametersOf(url)) {
     const [stem = ''] = name.split('[', 1);
     const isOurs = Object.hasOwn(MAX_LENGTH, stem);
+    isCallback ||= isOurs;
     // Bracketed forms of our parameters, and whatever reaches for a prototype.
-    if (value === '__proto__' || name.includes('__proto__') || (isOurs && stem !== name)) return MALFORMED;
+    isMalformed ||= value === '__proto__' || name.includes('__proto__') || (isOurs && stem !== name);
     // Of several, none can be trusted to be this server's.
     if (name === 'iss') issuer = issuer === undefined ? value : '';
     if (name === 'error_description') description ??= value.slice(0, MAX_DESCRIPTION_LENGTH);
-    if (!isOurs) continue;
+    if (!isOurs || isMalformed) continue;
     const known = name as keyof typeof MAX_LENGTH;
-    if (found[known] !== undefined || value === '' || value.length > MAX_LENGTH[known]) return MALFORMED;
+    isMalformed = found[known] !== undefined || value === '' || value.length > MAX_LENGTH[known];
     if (VISIBLE_ASCII.test(value)) found[known] = value;
     // Some services send a sentence as the error. NUL and broken UTF-8 are not text.
     else if (known === 'error' && !/[\0\ufffd]/.test(value)) found.error = UNREGISTERED_ERROR;
-    else return MALFORMED;
+    else isMalformed = true;
   }
+  if (!isCallback) return undefined;
   const { code, error, state } = found;
-  if (code !== undefined && error === undefined) return { kind: 'code', code, state, issuer };
-  if (error !== undefined && code === undefined) return { kind: 'error', error, description, state, issuer };
-  return MALFORMED;
+  if (isMalformed || (code === undefined) === (error === undefined)) return { kind: 'malformed' };
+  if (code !== undefined) return { kind: 'code', code, state, issuer };
+  return { kind: 'error', error: error ?? '', description, state, issuer };
 }
 
 function refused(message: string, status: number): CallbackFailure {

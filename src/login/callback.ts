@@ -6,11 +6,12 @@ import { loginChannel } from '../events.js';
 import { type ConnectAccountContext, connectAccount } from '../session/connect-account.js';
 import { locationOf } from '../session/redirect.js';
 import { sessionContent, userIdOf, userOf } from '../session/session.js';
-import { reasonOf, SessionLogin, sentResponseError } from '../session/session-login.js';
+import { reasonOf, SessionLogin } from '../session/session-login.js';
 import type { Visit } from '../session/visit.js';
 
 import {
   type CallbackFailure,
+  type CallbackQuery,
   type CallbackRequest,
   type CallbackRoute,
   type CheckCallbackContext,
@@ -49,6 +50,7 @@ export async function handleCallback(
   visit: Visit,
   res: ServerResponse,
   route: CallbackRoute,
+  answer: CallbackQuery,
 ): Promise<void> {
   const { req } = visit;
   const popup = context.popups?.popupOf(req);
@@ -57,7 +59,7 @@ export async function handleCallback(
   const manager = context.grants.managerFor(req);
   const sessionAtStart = route.isConnection ? sessionContent(req) : new Map<string, string>();
   const report = loginReport(context.settings.name);
-  const request = { visit, res, route, popup, manager, sessionAtStart, report };
+  const request = { visit, res, route, answer, popup, manager, sessionAtStart, report };
   try {
     const checked = checkCallback(context, request);
     const outcome = checked.kind === 'checked' ? await finishLogin(context, request, checked) : checked;
@@ -76,7 +78,7 @@ async function succeed(
   request: CallbackRequest,
   login: FinishedLogin,
 ): Promise<void> {
-  const { grants, advice } = context;
+  const { grants, clients, advice } = context;
   const { visit, res, route, popup, manager } = request;
   const { returnTo, tokens, verdict } = login;
   const { loops } = advice;
@@ -90,8 +92,14 @@ async function succeed(
   if (account !== undefined) await loops.throwIfLooping(visit, res, account, manager);
   const session = route.isConnection
     ? await connectAccount(context, request, tokens, returnTo)
-    : await establishSession(context, request, login);
+    : new SessionLogin(request, grants, tokens, verdict.user);
   if (!session) return await fail(context, actions, request, OTHER_SESSION);
+  if (!route.isConnection) {
+    popup?.admit(session.grantId);
+    const grant = await session.store();
+    session.hookLogIn(returnTo);
+    session.source = clients.switchTo(visit.req, manager, session.grantId, grant);
+  }
   if (isKnown) loops.reset(visit, res);
   advice.afterLogin(session.grantId);
   const grantId = grants.idIsInSession ? session.grantId : '';
@@ -153,31 +161,6 @@ export interface PassportActions {
   redirect(url: string, status?: number): void;
   /** Returns like `success`. */
   error(error: unknown): unknown;
-}
-
-/**
- * Stores the grant of a login, and makes the session refer to it when `req.logIn` is called.
- *
- * @throws ConfigurationError if the response was already sent; the grant is removed unless its id is the application's own
- * @throws TokenStoreError if the grant cannot be saved
- */
-async function establishSession(
-  { grants, clients }: CallbackContext,
-  request: CallbackRequest,
-  { tokens, verdict, returnTo }: FinishedLogin,
-): Promise<SessionLogin> {
-  const { visit, res, popup, manager } = request;
-  const { req } = visit;
-  const sent = sentResponseError(res);
-  if (sent) throw sent;
-  const grantId = grants.newId(req, verdict.user);
-  popup?.admit(grantId);
-  const { idIsInSession } = grants;
-  const login = new SessionLogin(request, { ...grants.reference, grantId, scope: tokens.scope });
-  const grant = await login.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
-  login.hookLogIn(returnTo);
-  login.source = clients.switchTo(req, manager, grantId, grant);
-  return login;
 }
 
 /** Returns a function that publishes how a login ended: the first call counts. */

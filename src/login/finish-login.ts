@@ -14,7 +14,7 @@ import { userIdOf } from '../session/session.js';
 import { sentResponseError } from '../session/session-login.js';
 import { type CallbackFailure, type CallbackRequest, type CheckedCallback, REPLAYED } from './callback-request.js';
 import type { PendingLogin } from './pending-logins.js';
-import type { RunningCallback, UsedLogins } from './used-logins.js';
+import type { UsedLogins } from './used-logins.js';
 import {
   type AnyVerify,
   callVerify,
@@ -81,25 +81,17 @@ const DECLINED: ReadonlySet<string> = new Set(['access_denied', 'user_cancelled_
 export async function finishLogin(
   context: FinishLoginContext,
   request: CallbackRequest,
-  checked: CheckedCallback,
-): Promise<CallbackOutcome> {
-  const { state, login } = checked;
-  const { callback, isFirst } = await context.usedLogins.use(state, login.expiresAt, request.manager.access);
-  if (isFirst) return await finishFirst(context, request, checked, callback);
-  const dropped = await callback.takeOver(() => !request.res.headersSent && !hasLeft(request));
-  if (!dropped) return REPLAYED;
-  request.res.appendHeader('Set-Cookie', login.endCookie);
-  return dropped;
-}
-
-async function finishFirst(
-  context: FinishLoginContext,
-  request: CallbackRequest,
   { state, login, answer }: CheckedCallback,
-  callback: RunningCallback<CallbackOutcome>,
 ): Promise<CallbackOutcome> {
-  const { visit, res } = request;
-  const scope = scopeNames(login.scope === undefined ? context.settings.scope : login.scope);
+  const { settings, usedLogins } = context;
+  const { visit, res, manager } = request;
+  const { callback, isFirst } = await usedLogins.use(state, login.expiresAt, manager.access);
+  if (!isFirst) {
+    const dropped = await callback.takeOver(() => !res.headersSent && !hasLeft(request));
+    if (dropped) res.appendHeader('Set-Cookie', login.endCookie);
+    return dropped ?? REPLAYED;
+  }
+  const scope = scopeNames(login.scope ?? settings.scope);
   let outcome: CallbackOutcome | undefined;
   let isDropped = false;
   try {
@@ -109,13 +101,13 @@ async function finishFirst(
     res.appendHeader('Set-Cookie', login.endCookie);
     outcome =
       answer.kind === 'error'
-        ? declined(context.settings.declines, answer, login)
+        ? declined(settings.declines, answer, login)
         : await exchangeCode(context, visit.req, answer.code, login, scope);
     // A browser that has dropped its request never learns of its session.
     isDropped = outcome.kind === 'success' && hasLeft(request);
     return isDropped ? ABANDONED : outcome;
   } finally {
-    context.usedLogins.end(state, callback, isDropped ? outcome : undefined);
+    usedLogins.end(state, callback, isDropped ? outcome : undefined);
     if (!res.headersSent) saveOutcomeForPage(context, request, answer.kind, login, scope, outcome);
   }
 }

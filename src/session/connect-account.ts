@@ -5,7 +5,7 @@ import type { Grant } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { KeyedQueue } from '../waiting.js';
-import { ANONYMOUS, connectionKey, type RequestGrants } from './grant-reference.js';
+import { ANONYMOUS, type RequestGrants } from './grant-reference.js';
 import type { RequestClients } from './request-clients.js';
 import { safeReturnTo } from './return-cookie.js';
 import {
@@ -23,8 +23,6 @@ import type { Visit } from './visit.js';
 
 /** What accounts are connected with. */
 export interface ConnectAccountContext {
-  /** `name`: the key of the reference in the session. */
-  readonly settings: { readonly name: string };
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
 }
@@ -50,23 +48,20 @@ const SESSION_PREFIX = 'session:';
  * @throws TokenStoreError if the grant or the session cannot be saved
  */
 export async function connectAccount(
-  { settings, grants, clients }: ConnectAccountContext,
+  { grants, clients }: ConnectAccountContext,
   request: ConnectionRequest,
   tokens: TokenSet,
   returnTo: string | undefined,
 ): Promise<SessionLogin | undefined> {
   const { visit, res, manager, sessionAtStart } = request;
   const { req } = visit;
-  const sent = sentResponseError(res);
-  if (sent) throw sent;
   // The grant belongs to the user who is logged in. `verify` returns the connected account, whose id may be another user's here.
-  const grantId = grants.newId(req, userOf(req));
-  await refuseOtherAccount(grants, settings.name, manager, req, tokens);
+  const login = new SessionLogin(request, grants, tokens, userOf(req));
+  await refuseOtherAccount(grants, manager, req, tokens);
   const { idIsInSession } = grants;
-  const login = new SessionLogin(request, { ...grants.reference, grantId, scope: tokens.scope });
   let grant: Grant | undefined;
   const store = async () => {
-    grant = await login.store(tokens, idIsInSession ? grants.idOf(req) : grantId);
+    grant = await login.store();
   };
   // A grant under the user's own id replaces another one: not before it is known that the user is still there.
   if (idIsInSession) await store();
@@ -81,7 +76,7 @@ export async function connectAccount(
     throw error;
   }
   if (!isConnected) return undefined;
-  login.source = clients.switchTo(req, manager, grantId, grant);
+  login.source = clients.switchTo(req, manager, login.grantId, grant);
   return login;
 }
 
@@ -91,12 +86,11 @@ export async function connectAccount(
  */
 async function refuseOtherAccount(
   grants: RequestGrants,
-  key: string,
   manager: GrantManager,
   req: IncomingMessage,
   { subject }: TokenSet,
 ): Promise<void> {
-  const connected = sessionOf(req)?.[connectionKey(key)];
+  const connected = sessionOf(req)?.[grants.connectionKey];
   const isOfLogin = grants.idIsInSession ? !connected : connected === false;
   const reference = userOf(req) && isOfLogin ? grants.idOf(req) : undefined;
   if (reference === undefined) return;

@@ -83,6 +83,7 @@ const TAG_LENGTH = 16;
  * passes here.
  */
 export class CookieSeal {
+  static readonly IV_LENGTH: number = IV_LENGTH;
   readonly #keys: readonly [KeyObject, ...KeyObject[]];
 
   /** @param purpose Separates keys that are derived from one secret. */
@@ -95,9 +96,8 @@ export class CookieSeal {
     return Math.ceil(((IV_LENGTH + Buffer.byteLength(text) + TAG_LENGTH) * 4) / 3);
   }
 
-  /** Encrypts a text. @returns base64url */
-  seal(context: string, text: string): string {
-    const iv = randomBytes(IV_LENGTH);
+  /** Encrypts a text. @param iv Random bytes that nothing else uses. @returns base64url */
+  seal(context: string, text: string, iv: Uint8Array = randomBytes(IV_LENGTH)): string {
     const cipher = createCipheriv(ALGORITHM, this.#keys[0], iv).setAAD(Buffer.from(context));
     const sealed = cipher.update(text, 'utf8');
     return Buffer.concat([iv, sealed, cipher.final(), cipher.getAuthTag()]).toString('base64url');
@@ -149,18 +149,14 @@ export function setCookie(
   const encoded = value.replace(/[%;,"=]/g, encodeURIComponent);
   const former = visit.cookie(name)?.length ?? 0;
   const hasRoom = new HeaderBudget(visit, res, location).hasRoomFor(name, encoded.length, -former);
-  if (hasRoom) appendCookie(visit, res, `${name}=${encoded}; Max-Age=${maxAgeS}`);
-  else endCookie(visit, res, name);
+  const line = hasRoom ? `${name}=${encoded}; Max-Age=${maxAgeS}` : `${name}=; Max-Age=0`;
+  res.appendHeader('Set-Cookie', line + cookieAttributes(visit.req, visit.isSecure));
   return hasRoom;
 }
 
 /** Ends a cookie in the browser. */
 export function endCookie(visit: Visit, res: ServerResponse, name: string): void {
-  appendCookie(visit, res, `${name}=; Max-Age=0`);
-}
-
-function appendCookie(visit: Visit, res: ServerResponse, cookie: string): void {
-  res.appendHeader('Set-Cookie', cookie + cookieAttributes(visit.req, visit.isSecure));
+  res.appendHeader('Set-Cookie', `${name}=; Max-Age=0${cookieAttributes(visit.req, visit.isSecure)}`);
 }
 
 /**

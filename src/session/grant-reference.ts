@@ -7,16 +7,8 @@ import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from './grant-managers.js';
 import { isRefusedUser, passportRecordOf, type SessionLike, sessionOf, userIdOf, userOf } from './session.js';
 
-/** Value under {@link connectionKey} of an account that was connected without a logged-in user. */
+/** Value under `connectionKey` of an account that was connected without a logged-in user. */
 export const ANONYMOUS = 'anonymous';
-
-/**
- * Returns the session's key for a connected account's grant, distinct from that of the grant of the user's login. No strategy
- * has such a name: the middle dot is not ASCII.
- */
-export function connectionKey(name: string): string {
-  return `${name}\u00b7connected`;
-}
 
 /** How a strategy finds the grant of a request. */
 export interface RequestGrantsOptions {
@@ -25,41 +17,38 @@ export interface RequestGrantsOptions {
   /** The option `grantId`. Without it, the session holds a random id. */
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
   /** What makes the strategy one of many. */
-  readonly tenant?: { readonly carryOver: SessionReference['carryOver'] } | undefined;
-}
-
-/** How a session refers to a grant. */
-export interface SessionReference {
-  /** Key of the reference in the session. */
-  readonly key: string;
-  /** False if the application finds the grant by its own id: the session then holds no reference. */
-  readonly idIsInSession: boolean;
-  /** True if ids are random, so that no grant has had one before. */
-  readonly isNewId: boolean;
-  /** Copies to the session of a login what the former one had of other tenants. */
-  readonly carryOver: ((former: object, next: object) => void) | undefined;
+  readonly tenant?: { readonly carryOver: RequestGrants['carryOver'] } | undefined;
 }
 
 /** Finds the grant that a request refers to: by the id in its session, or by the option `grantId`. */
 export class RequestGrants {
   readonly #options: RequestGrantsOptions;
   readonly #managers: GrantManagers;
-  /** True if the session holds the grant's id; false if the option `grantId` makes it. */
+  /** Key of the reference in the session. */
+  readonly key: string;
+  /**
+   * The session's key for a connected account's grant, distinct from that of the grant of the user's login. No strategy has
+   * such a name: the middle dot is not ASCII.
+   */
+  readonly connectionKey: string;
+  /** False if the application finds the grant by its own id: the session then holds no reference. */
   readonly idIsInSession: boolean;
-  readonly reference: SessionReference;
-  /** Made once: each request reads it. */
-  readonly #connectionKey: string;
+  /** True if ids are random, so that no grant has had one before. */
+  readonly isNewId: boolean;
+  /** Copies to the session of a login what the former one had of other tenants. */
+  readonly carryOver: ((former: object, next: object) => void) | undefined;
   /** True once a request had a session. */
   hasSeenSession = false;
 
   constructor(options: RequestGrantsOptions, managers: GrantManagers) {
+    const { name, grantId, tenant } = options;
     this.#options = options;
-    const { name: key, grantId, tenant } = options;
+    this.key = name;
+    this.connectionKey = `${name}\u00b7connected`;
     // The user of the request may be another tenant's: the session says who has logged in at this one.
     this.idIsInSession = grantId === undefined || tenant !== undefined;
-    const { idIsInSession } = this;
-    this.reference = { key, idIsInSession, isNewId: grantId === undefined, carryOver: tenant?.carryOver };
-    this.#connectionKey = connectionKey(options.name);
+    this.isNewId = grantId === undefined;
+    this.carryOver = tenant?.carryOver;
     this.#managers = managers;
   }
 
@@ -79,7 +68,7 @@ export class RequestGrants {
     const { grantId } = this.#options;
     if (session) this.hasSeenSession = true;
     if (this.idIsInSession || !grantId) {
-      const reference = session?.[this.#options.name];
+      const reference = session?.[this.key];
       if (!session || !this.#isReference(reference)) return undefined;
       return isRefusedUser(req, session) && !this.isAnonymous(session) ? undefined : reference;
     }
@@ -91,24 +80,24 @@ export class RequestGrants {
 
   /** Returns true if the session's account was connected before any login: it belongs to the session, not to a user. */
   isAnonymous(session: SessionLike | undefined): boolean {
-    return session?.[this.#connectionKey] === ANONYMOUS;
+    return session?.[this.connectionKey] === ANONYMOUS;
   }
 
   /** Returns the id that the session refers to, whoever is logged in. */
   referenceOf(req: IncomingMessage): string | undefined {
-    const reference = this.idIsInSession ? sessionOf(req)?.[this.#options.name] : undefined;
+    const reference = this.idIsInSession ? sessionOf(req)?.[this.key] : undefined;
     return this.#isReference(reference) ? reference : undefined;
   }
 
   #isReference(value: unknown): value is string {
-    return this.reference.isNewId ? isRandomGrantId(value) : typeof value === 'string' && value !== '';
+    return this.isNewId ? isRandomGrantId(value) : typeof value === 'string' && value !== '';
   }
 
   /** Takes the reference out of the session. @returns the id, if there was one */
   takeReference(req: IncomingMessage): string | undefined {
     const grantId = this.referenceOf(req);
     const session = sessionOf(req);
-    if (session && grantId !== undefined) delete session[this.#options.name];
+    if (session && grantId !== undefined) delete session[this.key];
     return grantId;
   }
 
@@ -136,7 +125,7 @@ export class RequestGrants {
   /** Puts a reference back that {@link takeReference} took. */
   restoreReference(req: IncomingMessage, grantId: string): void {
     const session = sessionOf(req);
-    if (session) session[this.#options.name] = grantId;
+    if (session) session[this.key] = grantId;
   }
 
   /**

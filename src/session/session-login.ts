@@ -5,7 +5,7 @@ import { type Grant, isRandomGrantId } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import { type ANONYMOUS, connectionKey, type SessionReference } from './grant-reference.js';
+import type { ANONYMOUS, RequestGrants } from './grant-reference.js';
 import { safeReturnTo } from './return-cookie.js';
 import {
   callOnce,
@@ -27,13 +27,6 @@ export interface SessionLoginRequest {
   readonly route: { readonly isConnection: boolean };
   /** Reports how the login ended. */
   readonly report: (outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId' | 'scope'>) => void;
-}
-
-/** Which grant a session refers to, and how. */
-export interface SessionGrant extends SessionReference {
-  readonly grantId: string;
-  /** The scopes that the service has granted. */
-  readonly scope: readonly string[] | undefined;
 }
 
 type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
@@ -63,27 +56,31 @@ export class SessionLogin {
   /** The source of the request's clients: ended if the login fails later on. */
   source: GrantCredentials | undefined;
   readonly #request: SessionLoginRequest;
-  readonly #grant: SessionGrant;
-  readonly #connectionKey: string;
+  readonly #grants: RequestGrants;
+  readonly #tokens: TokenSet;
   #state: State = { is: 'idle' };
 
-  constructor(request: SessionLoginRequest, grant: SessionGrant) {
-    this.grantId = grant.grantId;
+  /** @throws ConfigurationError if the response was already sent, or if the option `grantId` makes no id of the user */
+  constructor(request: SessionLoginRequest, grants: RequestGrants, tokens: TokenSet, user: unknown) {
+    const sent = sentResponseError(request.res);
+    if (sent) throw sent;
+    this.grantId = grants.newId(request.visit.req, user);
     this.#request = request;
-    this.#grant = grant;
-    this.#connectionKey = connectionKey(grant.key);
+    this.#grants = grants;
+    this.#tokens = tokens;
   }
 
   /**
    * Stores the grant.
    *
-   * @param formerId Id of the grant that it replaces.
    * @throws TokenStoreError; ConfigurationError if the response has been sent by then
    */
-  async store(tokens: TokenSet, formerId: string | undefined): Promise<Grant> {
-    const { manager, res } = this.#request;
+  async store(): Promise<Grant> {
+    const { manager, res, visit } = this.#request;
+    const { idIsInSession, isNewId } = this.#grants;
+    const formerId = idIsInSession ? this.#grants.idOf(visit.req) : this.grantId;
     try {
-      const grant = await manager.put(this.grantId, tokens, this.#grant.isNewId, formerId);
+      const grant = await manager.put(this.grantId, this.#tokens, isNewId, formerId);
       const sent = sentResponseError(res);
       if (sent) throw sent;
       return grant;
@@ -114,7 +111,18 @@ export class SessionLogin {
       if (writes) {
         polyfillSessionMethods(session, keepSessionInfo === true);
         login.begin(session);
-        if (session) login.#hookRegenerate(session);
+        if (session) {
+          const former = { ...session };
+          hook(session, 'regenerate', () => {
+            const next = sessionOf(req);
+            if (!next) return;
+            login.write(next, true, former);
+            // To turn the store's error into ours.
+            hook(next, 'save');
+          });
+          // With keepSessionInfo Passport copies the old session over the new one.
+          login.write(session);
+        }
       }
       const end: Done = (failure) => {
         const error = failure || (writes ? sentResponseError(login.#request.res) : undefined);
@@ -137,23 +145,10 @@ export class SessionLogin {
     req.login = logInWithGrant;
   }
 
-  #hookRegenerate(session: SessionLike): void {
-    const former = { ...session };
-    hook(session, 'regenerate', () => {
-      const next = sessionOf(this.#request.visit.req);
-      if (!next) return;
-      this.write(next, true, former);
-      // To turn the store's error into ours.
-      hook(next, 'save');
-    });
-    // With keepSessionInfo Passport copies the old session over the new one.
-    this.write(session);
-  }
-
   /** Begins to write a session: `saved` or `failed` follows. */
   begin(session: SessionLike | undefined): void {
-    const { key } = this.#grant;
-    const former = { [key]: session?.[key], [this.#connectionKey]: session?.[this.#connectionKey] };
+    const { key, connectionKey } = this.#grants;
+    const former = { [key]: session?.[key], [connectionKey]: session?.[connectionKey] };
     this.#state = { is: 'writing', session, former };
   }
 
@@ -165,13 +160,13 @@ export class SessionLogin {
    * @param former The session before a login.
    */
   write(session: SessionLike, owner: typeof ANONYMOUS | true = true, former: SessionLike = session): void {
-    const { key, grantId, idIsInSession, carryOver } = this.#grant;
+    const { key, connectionKey, idIsInSession, carryOver } = this.#grants;
     carryOver?.(former, session);
     const { isConnection } = this.#request.route;
-    if (idIsInSession) session[key] = grantId;
-    if (idIsInSession && isConnection) session[this.#connectionKey] = owner;
-    else if (idIsInSession) delete session[this.#connectionKey];
-    else if (!isConnection) session[this.#connectionKey] = false;
+    if (idIsInSession) session[key] = this.grantId;
+    if (idIsInSession && isConnection) session[connectionKey] = owner;
+    else if (idIsInSession) delete session[connectionKey];
+    else if (!isConnection) session[connectionKey] = false;
   }
 
   /** Puts back what the session said of this strategy before it was written. */
@@ -185,10 +180,11 @@ export class SessionLogin {
 
   /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
   saved(): void {
-    const former = this.#state.is === 'writing' ? this.#state.former[this.#grant.key] : undefined;
+    const { key, isNewId } = this.#grants;
+    const former = this.#state.is === 'writing' ? this.#state.former[key] : undefined;
     this.#state = { is: 'saved' };
-    this.#report();
-    if (!this.#grant.isNewId || former === this.grantId || !isRandomGrantId(former)) return;
+    this.reportUnwritten();
+    if (!isNewId || former === this.grantId || !isRandomGrantId(former)) return;
     this.#request.manager.discard(former).catch(() => {});
   }
 
@@ -200,19 +196,16 @@ export class SessionLogin {
     this.discard();
   }
 
-  /** Reports a login whose session was not written. One that is being written reports by itself. */
+  /** Reports the success of a login, unless its session is being written: that reports by itself. */
   reportUnwritten(): void {
-    if (this.#state.is === 'idle') this.#report();
-  }
-
-  #report(): void {
-    const { grantId, scope = [] } = this.#grant;
-    this.#request.report('success', { grantId, scope });
+    const { is } = this.#state;
+    const { scope = [] } = this.#tokens;
+    if (is === 'idle' || is === 'saved') this.#request.report('success', { grantId: this.grantId, scope });
   }
 
   /** Removes the grant, unless its id is the application's own and leads back to it. */
   discard(): void {
-    if (this.#grant.isNewId) this.withdraw();
+    if (this.#grants.isNewId) this.withdraw();
   }
 
   /** Removes the grant, whatever its id. */

@@ -10,48 +10,34 @@ export type Cookies = Readonly<Record<string, string | undefined>>;
  * Session and user are not among the parts, since Passport replaces both during a login: see `sessionOf` and `userOf`.
  */
 export class Visit {
-  readonly req: IncomingMessage;
-  #url: string | undefined;
-  #path: string | undefined;
-  #browserUrl: string | undefined;
-  #query: URLSearchParams | undefined;
+  readonly req: IncomingMessage & WithExpress;
+  readonly headers: IncomingHttpHeaders;
+  /** Path and query as the browser requested them, wherever the handler is mounted. */
+  readonly url: string;
+  /** The header `Cookie`: rules look for a name in it before they have it parsed. */
+  readonly cookieHeader: string;
   #cookies: Cookies | undefined;
-  #isSecure: boolean | undefined;
 
   constructor(req: IncomingMessage) {
     this.req = req;
-  }
-
-  get headers(): IncomingHttpHeaders {
-    return this.req.headers;
-  }
-
-  /** Path and query as the browser requested them, wherever the handler is mounted. */
-  get url(): string {
-    this.#url ??= originalUrl(this.req);
-    return this.#url;
+    this.headers = req.headers;
+    this.url = originalUrl(req);
+    this.cookieHeader = req.headers.cookie ?? '';
   }
 
   /** The path of {@link url}. */
   get path(): string {
-    this.#path ??= pathOf(this.url);
-    return this.#path;
+    return pathOf(this.url);
   }
 
   /** Path and query as the browser has them in its address bar: with the prefix that a trusted proxy has stripped. */
   get browserUrl(): string {
-    this.#browserUrl ??= forwardedPrefix(this.req) + this.url;
-    return this.#browserUrl;
+    const prefix = forwarded(this.req, 'x-forwarded-prefix')?.replace(/\/$/, '');
+    return prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix + this.url : this.url;
   }
 
   get query(): URLSearchParams {
-    this.#query ??= queryOf(this.url);
-    return this.#query;
-  }
-
-  /** The header `Cookie`: rules look for a name in it before they have it parsed. */
-  get cookieHeader(): string {
-    return this.req.headers.cookie ?? '';
+    return queryOf(this.url);
   }
 
   get cookies(): Cookies {
@@ -66,8 +52,8 @@ export class Visit {
 
   /** True if the browser's connection is encrypted, as far as Express' `trust proxy` setting shows. */
   get isSecure(): boolean {
-    this.#isSecure ??= isSecure(this.req);
-    return this.#isSecure;
+    const { protocol, socket } = this.req;
+    return typeof protocol === 'string' ? protocol === 'https' : 'encrypted' in socket && socket.encrypted === true;
   }
 
   /** Host name and port that the browser requested, if the request names well-formed ones. */
@@ -125,25 +111,12 @@ interface WithExpress {
   readonly app?: { get?: (setting: string) => unknown };
 }
 
-/** Returns true if the browser's connection is encrypted, as far as Express' `trust proxy` setting shows. */
-export function isSecure(req: IncomingMessage & WithExpress): boolean {
-  return typeof req.protocol === 'string'
-    ? req.protocol === 'https'
-    : 'encrypted' in req.socket && req.socket.encrypted === true;
-}
-
 /** Returns host name and port that the browser requested; `undefined` if the request names none that is well-formed. */
 export function hostOf(req: IncomingMessage): string | undefined {
   const authority = req.headers[':authority'];
   const host = forwarded(req, 'x-forwarded-host') || req.headers.host || authority;
   if (typeof host !== 'string' || !/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return undefined;
   return URL.canParse(`http://${host}`) ? host : undefined;
-}
-
-/** Returns the front of the path that a trusted proxy has stripped; empty without one. */
-export function forwardedPrefix(req: IncomingMessage): string {
-  const prefix = forwarded(req, 'x-forwarded-prefix')?.replace(/\/$/, '');
-  return prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix : '';
 }
 
 /** Returns the first value of a header, if Express trusts the proxy that sent it. */

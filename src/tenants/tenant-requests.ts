@@ -4,7 +4,7 @@ import type { ApiContext } from '../api/api-context.js';
 import { nameOfTenant, OAuthAppError, ofStrategy, publicName } from '../errors.js';
 import { authenticate, passOn, type RouteOptions } from '../login/authenticate.js';
 import type { PassportActions } from '../login/callback.js';
-import { hasCallbackParameters } from '../login/callback-request.js';
+import { readCallbackQuery } from '../login/callback-request.js';
 import { tokensOfLogin } from '../login/pending-logins.js';
 import type { Handler } from '../middleware/api-client.js';
 import { endPassportLogin } from '../middleware/logout.js';
@@ -50,7 +50,7 @@ export class TenantRequests {
     try {
       const tenant = await this.#options.tenantOf(req);
       const found = tenant ?? this.#tenantOfLogin(req) ?? this.#options.sessions.latest(req);
-      const isCallback = hasCallbackParameters(originalUrl(req));
+      const isCallback = readCallbackQuery(originalUrl(req)) !== undefined;
       if (found === undefined && isCallback) {
         actions.fail({ message: UNKNOWN_LOGIN }, 403);
         return;
