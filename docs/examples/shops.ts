@@ -45,7 +45,7 @@ export function createApp({ origin, allowedHosts, tokenStore, findShop }: Settin
   const shop = express.Router({ mergeParams: true });
   shop.use(apiClient(shops));
   shop.get('/login', passport.authenticate('shop'));
-  shop.use((req, res, next) => requireAuthorization({ login: `${req.baseUrl}/login` })(req, res, next));
+  shop.use(requireAuthorization({ login: '/shops/{tenant}/login' }));
   shop.get('/', (req, res, next) => {
     const query = '{ shop { name } }';
     req.apiClient.post('/2026-10/graphql.json', { json: { query } }).then((body) => res.json(body), next);

@@ -15,6 +15,16 @@ export const loginRoute: Optional<string | undefined> = withDefault(undefined, (
   throw optionError(option, 'expected the path of the login route, such as /login');
 });
 
+/**
+ * Returns the login route for a request, where `{tenant}` stands for its tenant; `undefined` if it has none.
+ *
+ * @param client That of the request, if there is one.
+ */
+export function loginFor(login: string | undefined, client: ApiClient | undefined): string | undefined {
+  if (!login?.includes('{tenant}')) return login;
+  return client?.tenant && login.replaceAll('{tenant}', client.tenant);
+}
+
 /** Returns true if a request asks for the login route itself. */
 export function isLoginRoute({ browserUrl }: Visit, login: string): boolean {
   return asRouted(pathOf(browserUrl)) === asRouted(pathOf(login));

@@ -13,7 +13,7 @@ import {
 } from '../errors.js';
 import { isInFrame, isPageRequest } from '../session/fetch-metadata.js';
 import { Visit } from '../session/visit.js';
-import { holdsToken, isCallback, isLoginRoute, loginRoute, redirectToLogin } from './login-redirect.js';
+import { holdsToken, isCallback, isLoginRoute, loginFor, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */
 export type ErrorHandler = (
@@ -25,7 +25,10 @@ export type ErrorHandler = (
 
 /** Options of {@link oauthErrors}. */
 export interface OAuthErrorsOptions {
-  /** Path of the login route, where browsers that request a page are redirected. Default: no redirect, always the error. */
+  /**
+   * Path of the login route, where browsers that request a page are redirected. `{tenant}` stands for the request's tenant. Default:
+   * no redirect, always the error.
+   */
   readonly login?: string | undefined;
   /**
    * Logs an error whose status is 500 or more, of which visitors read nothing that helps; `false` logs none. Default:
@@ -56,7 +59,7 @@ const logToConsole: Log = (error) => {
  * ```
  */
 export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
-  const { login, log } = readOptions('oauthErrors(options)', options, {
+  const { login: route, log } = readOptions('oauthErrors(options)', options, {
     login: loginRoute,
     log: withDefault(logToConsole, (option, value) => (value === false ? false : fn<Log>(option, value))),
   });
@@ -67,6 +70,7 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     // Nor could it help a frame whose requests name their user.
     const namesUser = holdsToken.has(req) && isInFrame(req.headers);
     const client = clientOf(req, error.strategy);
+    const login = loginFor(route, client);
     // The service refuses to renew the grant of this request, which a login replaces.
     const isStranded = error instanceof TokenError && client !== undefined && sourceOf(client).isRefused === true;
     const needsLogin = (isStranded || (error instanceof NotAuthorizedError && error.status === 401)) && !namesUser;

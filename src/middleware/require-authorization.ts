@@ -7,11 +7,14 @@ import { refuseFramework } from '../session/framework.js';
 import { loginHelpOf } from '../session/request-clients.js';
 import { Visit } from '../session/visit.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
-import { isCallback, isLoginRoute, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
+import { isCallback, isLoginRoute, loginFor, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 
 /** Options of `requireAuthorization`. */
 export interface RequireAuthorizationOptions {
-  /** Path of the login route, where browsers that request a page are redirected. Default: no redirect, always the error. */
+  /**
+   * Path of the login route, where browsers that request a page are redirected. `{tenant}` stands for the request's tenant. Default:
+   * no redirect, always the error.
+   */
   readonly login?: string | undefined;
   /**
    * Scopes that the route needs: `'tm'` or `['project', 'tm']`. A browser that requests a page and lacks one is redirected to
@@ -66,7 +69,12 @@ const READERS: Readers<{
 
 /** Creates the middleware `requireAuthorization`, for which scopes of pages have to be installed. @throws ConfigurationError */
 export function requireAuthorization(options: RequireAuthorizationOptions = {}): Handler {
-  const { login, property, scope: needed, frame } = readOptions('requireAuthorization(options)', options, READERS);
+  const {
+    login: route,
+    property,
+    scope: needed,
+    frame,
+  } = readOptions('requireAuthorization(options)', options, READERS);
   return function passIfAuthorized(req, res, next) {
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
@@ -76,6 +84,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
       return next(ofStrategy(noClient(property, isDouble), strategyName));
     }
     const source = sourceOf(client);
+    const login = loginFor(route, client);
     const checked = loginHelpOf(client)?.logoutRoutes.has(req) ? undefined : source.prepareFully?.();
     const hasLogin = login !== undefined || frame !== undefined;
     // A login replaces a grant that the service refuses to renew. Scripts go on, and their calls say why they fail.

@@ -12,6 +12,7 @@ import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { cookieToken } from '../session/cookies.js';
 import { FailedSource, NoGrantSource } from '../session/credential-sources.js';
 import { refuseFramework } from '../session/framework.js';
+import { polyfillSessionMethods, sessionOf, settle } from '../session/session.js';
 import { originalUrl, Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import type { Directory } from './directory.js';
@@ -76,6 +77,7 @@ export class TenantRequests {
     return (req, res, next) => {
       const { name } = this.#options;
       if (refuseFramework(req, res, next, name)) return;
+      if (property !== undefined) this.#hookLogout(req);
       const run = (strategy: Strategy) => {
         this.#strategies.set(req, strategy);
         handlerOf(strategy)(req, res, next);
@@ -110,6 +112,33 @@ export class TenantRequests {
         (error: unknown) => next(ofStrategy(error, name)),
       );
     };
+  }
+
+  /** Has the application's own `req.logout()` delete the grants at all tenants of the session: the new one names none. */
+  #hookLogout(req: IncomingMessage): void {
+    const { sessions, deleteGrant } = this.#options;
+    const logOut: unknown = Reflect.get(req, 'logOut');
+    if (typeof logOut !== 'function' || sessions.latest(req) === undefined) return;
+    const logOutEverywhere = (given: unknown, callback?: unknown) => {
+      const [options, done] = typeof given === 'function' ? [{}, given] : [given, callback];
+      // Passport's error says that there has to be one.
+      if (typeof done !== 'function') return logOut.call(req, options, done);
+      const session = sessionOf(req) ?? {};
+      polyfillSessionMethods(session, Reflect.get(Object(options), 'keepSessionInfo') === true);
+      const former = { ...session };
+      const logins = sessions.take(req);
+      const restore = (error: unknown) => {
+        Object.assign(session, former);
+        throw error;
+      };
+      settle((settled) => logOut.call(req, options, settled))
+        .then(() => Promise.all(logins.map(deleteGrant)), restore)
+        .then(
+          () => done(),
+          (error: unknown) => done(error),
+        );
+    };
+    Object.assign(req, { logOut: logOutEverywhere, logout: logOutEverywhere });
   }
 
   async #endLogins(req: IncomingMessage): Promise<void> {

@@ -77,8 +77,11 @@ export async function openShops({ service, running, options, resolve, routes, ..
     const { authorized, tenant, baseUrl } = req.apiClient;
     res.json({ authorized, tenant, baseUrl, user: req.user });
   });
-  shop.get('/projects', requireAuthorization(), (req, res, next) => {
+  shop.get('/projects', requireAuthorization({ login: '/shops/{tenant}/login' }), (req, res, next) => {
     req.apiClient.projects().then((projects) => res.json(projects), next);
+  });
+  shop.get('/user', (req, res, next) => {
+    req.apiClient.get('/user').then((user) => res.json(user), next);
   });
   routes?.(app);
   const callback = passport.authenticate('shop');
@@ -86,7 +89,10 @@ export async function openShops({ service, running, options, resolve, routes, ..
   app.use('/shops/:shop', shop);
   app.use('/latest', shop);
   app.post('/logout', logout(shops), (_req, res) => res.send('Logged out.'));
-  app.use(oauthErrors({}));
+  app.post('/shops/:shop/leave', apiClient(shops), (req, res, next) => {
+    req.logout((error) => (error ? next(error) : res.send('Logged out.')));
+  });
+  app.use(oauthErrors({ login: '/shops/{tenant}/login' }));
   server.on('request', app);
   onTestFinished(() => void server.close());
   /** Logs in at a tenant; the answer of the callback. */

@@ -59,13 +59,30 @@ describe('a login', () => {
     expect(await me(victim, 'acme')).toMatchObject({ authorized: true });
   });
 
-  test('ends at all tenants with logout(shops), and every grant is deleted', async () => {
+  test.each([
+    ['logout(shops)', '/logout'],
+    ["the application's req.logout() at one of them", '/shops/acme/leave'],
+    ["the application's req.logout() elsewhere", '/shops/unknown/leave'],
+  ])('ends at all tenants with %s, and every grant is deleted', async (_, path) => {
     const { browser, logIn, me, url, shops } = await openShops();
     for (const tenant of SHOPS) await logIn(browser, tenant);
     expect(await all(shops.grants())).toHaveLength(3);
-    await browser.visit(`${url}/logout`, { method: 'POST' });
+    expect((await browser.visit(`${url}${path}`, { method: 'POST' })).text).toBe('Logged out.');
     for (const tenant of SHOPS) expect(await me(browser, tenant)).toMatchObject({ authorized: false });
     expect((await all(shops.grants())).filter(({ ended }) => !ended)).toEqual([]);
+  });
+
+  test('begins at the tenant of the page, and leads back there', async () => {
+    const { browser, logIn, url, service } = await openShops();
+    await logIn(browser, 'globex');
+    const page = await browser.visit(`${url}/shops/acme/projects`);
+    const login = new URL(page.headers.get('location') ?? '', url);
+    expect(`${login}`).toBe(`${url}/shops/acme/login?returnTo=%2Fshops%2Facme%2Fprojects`);
+    // An error handler knows it too; a page of no tenant has no login.
+    service.revoke('1');
+    service.expireAccessTokens();
+    expect((await browser.visit(`${url}/shops/globex/user`)).headers.get('location')).toMatch('/shops/globex/login?');
+    expect((await browser.visit(`${url}/shops/unknown/projects`)).status).toBe(401);
   });
 
   test('is found again by its pending login where one callback URL serves all', async () => {
