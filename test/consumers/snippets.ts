@@ -36,10 +36,12 @@ export const documents: readonly string[] = [
 /** All blocks of code of a document, in order, then the files of docs/examples that it links to. */
 export function snippetsOf(document: string): readonly Snippet[] {
   const text = readFileSync(join(repository, document), 'utf8');
-  const examples = [...text.matchAll(/\]\(examples\/([\w-]+\.ts)\)/g)].map(({ 1: file = '' }) => {
-    const example = readFileSync(join(repository, 'docs/examples', file), 'utf8');
-    return { document: nameOf(document), line: 0, heading: '', language: 'ts', file, text: example };
-  });
+  const examples = [...text.matchAll(/\]\(examples\/([\w-]+\.([jt]s))\)/g)].map(
+    ({ 1: file = '', 2: language = '' }) => {
+      const example = readFileSync(join(repository, 'docs/examples', file), 'utf8');
+      return { document: nameOf(document), line: 0, heading: '', language, file, text: example };
+    },
+  );
   const blocks = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(({ 1: language = '', 2: code = '', index }) => {
     const before = text.slice(0, index);
     const line = before.split('\n').length + 1;

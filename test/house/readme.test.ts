@@ -29,7 +29,11 @@ describe('the code in README.md and docs', () => {
     const { dependencies, devDependencies } = manifest;
     const own = Object.keys(dependencies);
     const project = await projectWith(Object.keys(devDependencies).filter((name) => !own.includes(name)));
-    const snippets = documents.flatMap(snippetsOf).filter(({ language }) => language === 'ts' || language === 'js');
+    const snippets = documents
+      .flatMap(snippetsOf)
+      .filter(({ language }) => language === 'ts' || language === 'js')
+      // These import frameworks that are installed for test/matrix alone, which runs them.
+      .filter(({ file }) => !['nest.ts', 'fastify.js', 'koa.js', 'lambda.js'].includes(file));
     // The added line makes a module of every snippet: names of one do not stand in the way of another.
     const files = new Map<string, string>();
     for (const { document, file, text } of snippets) {
