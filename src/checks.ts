@@ -136,7 +136,7 @@ export function fn<T>(option: string, value: unknown): T {
 export function number(min: number, max: number, unit: string): Reader<number> {
   return (option, value) => {
     if (typeof value === 'number' && value >= min && value <= max) return value;
-    throw optionError(option, `expected a number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
+    throw optionError(option, `expected a number of ${unit} from ${min} to ${max}, got ${numberOrKind(value)}`);
   };
 }
 
@@ -144,7 +144,10 @@ export function number(min: number, max: number, unit: string): Reader<number> {
 export function integer(min: number, max: number, unit: string): Reader<number> {
   return (option, value) => {
     if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
-    throw optionError(option, `expected an integer number of ${unit} from ${min} to ${max}, got ${shown(value)}`);
+    throw optionError(
+      option,
+      `expected an integer number of ${unit} from ${min} to ${max}, got ${numberOrKind(value)}`,
+    );
   };
 }
 
@@ -233,12 +236,12 @@ const OF_TOKEN_REQUESTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Reads further parameters of the authorization request. Refuses those that the package sets itself. */
-export const authorizationParams: Reader<Readonly<Record<string, string>>> = furtherParams(OF_AUTHORIZATION);
+export const authorizationParams: Reader<Readonly<Record<string, string>>> = paramsReader(OF_AUTHORIZATION);
 
 /** Reads further parameters of token requests. Refuses those that the package sets itself. */
-export const tokenParams: Reader<Readonly<Record<string, string>>> = furtherParams(OF_TOKEN_REQUESTS);
+export const tokenParams: Reader<Readonly<Record<string, string>>> = paramsReader(OF_TOKEN_REQUESTS);
 
-function furtherParams(own: ReadonlySet<string>): Reader<Readonly<Record<string, string>>> {
+function paramsReader(own: ReadonlySet<string>): Reader<Readonly<Record<string, string>>> {
   return (option, value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw optionError(option, 'expected an object of parameters, or a function that returns one');
@@ -285,7 +288,7 @@ export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
   return (option, value) => {
     const word = words.find((each) => each === value);
     if (word !== undefined) return word;
-    throw optionError(option, `expected ${words.map((each) => `'${each}'`).join(' or ')}, got ${shown(value)}`);
+    throw optionError(option, `expected ${words.map((each) => `'${each}'`).join(' or ')}, got ${numberOrKind(value)}`);
   };
 }
 
@@ -316,6 +319,6 @@ export function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'an array' : typeof value;
 }
 
-function shown(value: unknown): string {
+function numberOrKind(value: unknown): string {
   return typeof value === 'number' ? String(value) : kindOf(value);
 }

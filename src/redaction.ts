@@ -24,7 +24,7 @@ export class Secret {
 const MAX_MESSAGE_LENGTH = 300;
 
 /** Shorter parts of a known secret are words that a message needs. */
-const MIN_PART_LENGTH = 8;
+export const MIN_PART_LENGTH = 8;
 
 /** Runs that may be a token or a key: a JWT, or 20 characters and more without a break, and what dots join to them. */
 const SECRET_LIKE = /eyJ[\w+/=~.%-]+|[\w+/=~%-]{20,}(?:\.[\w+/=~%-]*)*/g;

@@ -89,10 +89,10 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
 }
 
 /** A timer that is later than this, in milliseconds, follows a suspension or a busy event loop: an answer may wait to be read. */
-const LATE_MS = 100;
+const LATE_TIMER_MS = 100;
 
 /** How long such an answer is waited for, in milliseconds. */
-const GRACE_MS = 20;
+const ANSWER_GRACE_MS = 20;
 
 /**
  * Settles as `promise` does, rejects with `timeoutError()` after `ms` milliseconds, or with the reason of `signal` when that
@@ -109,7 +109,7 @@ export function withTimeout<T>(
     const expire = (): void => fail(timeoutError());
     let timer = setTimeout(() => {
       // Timers run before sockets are read.
-      if (performance.now() - dueAt > LATE_MS) timer = setTimeout(expire, GRACE_MS);
+      if (performance.now() - dueAt > LATE_TIMER_MS) timer = setTimeout(expire, ANSWER_GRACE_MS);
       else expire();
     }, ms);
     const abort = (): void => fail(signal?.reason);

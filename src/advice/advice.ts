@@ -13,6 +13,14 @@ import {
   refuseUnsetSession,
 } from './session-cookie.js';
 
+/** Options that Passport, its wrappers, or this strategy read. */
+const READ_OPTIONS = new Set([
+  ...['assignProperty', 'authInfo', 'authorizationParams', 'callback', 'callbackURL', 'defaultStrategy'],
+  ...['failWithError', 'failureFlash', 'failureMessage', 'failureRedirect', 'keepSessionInfo', 'pauseStream'],
+  ...['property', 'scope', 'session', 'state', 'successFlash', 'successMessage', 'successRedirect'],
+  ...['successReturnToOrRedirect', 'userProperty'],
+]);
+
 /** What mistakes are found with. */
 export interface AdviceOptions {
   readonly strategy: StrategyIdentity;
@@ -72,6 +80,15 @@ export class Advice {
   /** Remembers which service issued a grant that the session refers to, if another strategy has the same name. */
   afterLogin(grantId: string): void {
     if (this.#options.grants.idIsInSession) this.#strategy.remember(grantId);
+  }
+
+  /** Warns, once each, of options of `passport.authenticate` that nothing reads. */
+  warnOfIgnored(options: object): void {
+    for (const [name, value] of Object.entries(options)) {
+      if (READ_OPTIONS.has(name) || value === undefined || !/^\w{1,64}$/.test(name)) continue;
+      const message = `passport.authenticate: this strategy ignores the option ${name}. A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
+      this.warnOnce(`option ${name}`, 'ERR_IGNORED_OPTION', message);
+    }
   }
 
   /** Warns of a mistake once. @param key Stands for the mistake. */

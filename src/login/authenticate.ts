@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { warnOfIgnoredOptions } from '../advice/ignored-options.js';
 import * as check from '../checks.js';
 import { AuthorizationError, closedError, ofStrategy } from '../errors.js';
 import { isFetch, isPrefetch } from '../session/fetch-metadata.js';
@@ -81,7 +80,7 @@ export async function authenticate(
       const value = redirect.bind(undefined, res);
       Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
     }
-    warnOfIgnoredOptions(options, context.advice);
+    context.advice.warnOfIgnored(options);
     const own = options.callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', options.callbackURL);
     const visit = new Visit(req);
     // One route may be for both: a request without the parameters of a callback begins a login.

@@ -52,7 +52,7 @@ function hasGate(value: unknown): value is { readonly [FRAME_GATE]: FrameGate } 
   return typeof value === 'function' && FRAME_GATE in value;
 }
 
-const READERS: Readers<{
+const AUTHORIZATION_READERS: Readers<{
   readonly login: string | undefined;
   readonly scope: readonly string[];
   readonly property: string;
@@ -68,13 +68,13 @@ const READERS: Readers<{
 };
 
 /** Creates the middleware `requireAuthorization`, for which scopes of pages have to be installed. @throws ConfigurationError */
-export function requireAuthorization(options: RequireAuthorizationOptions = {}): Handler {
+export function requireGrant(options: RequireAuthorizationOptions = {}): Handler {
   const {
     login: route,
     property,
     scope: needed,
     frame,
-  } = readOptions('requireAuthorization(options)', options, READERS);
+  } = readOptions('requireAuthorization(options)', options, AUTHORIZATION_READERS);
   return function passIfAuthorized(req, res, next) {
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
@@ -99,7 +99,7 @@ export function requireAuthorization(options: RequireAuthorizationOptions = {}):
     try {
       frame?.requireOrder(req);
       if (!client.authorized || missing.length > 0 || isStranded) {
-        const refusal = client.authorized ? insufficientScope(missing, granted) : new NotAuthorizedError(LOG_IN);
+        const refusal = client.authorized ? scopeError(missing, granted) : new NotAuthorizedError(LOG_IN);
         const isPage = isPageRequest(req.method, req.headers);
         switch (decide({ isPage, isFramed: frame?.isFor(req) === true, hasRoute: login !== undefined, isStranded })) {
           case 'button': {
@@ -148,7 +148,7 @@ function redirectOrThrow(
   refusal: NotAuthorizedError,
 ): void {
   const guarded = isLoginRoute(visit, login) ? 'login' : isCallback(visit) && 'callback';
-  if (guarded) throw unreachable(guarded);
+  if (guarded) throw orderError(guarded);
   if (missing.length > 0 && !asksFor(missing, client, visit, res)) throw refusal;
   redirectToLogin(visit, res, login, client);
 }
@@ -178,12 +178,12 @@ function noClient(property: string, isDouble: boolean): ConfigurationError {
   return new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' });
 }
 
-function unreachable(route: string): ConfigurationError {
+function orderError(route: string): ConfigurationError {
   const message = `requireAuthorization({ login }) is mounted before the ${route} route, so that no browser could reach it. Mount it on the routes that need a login, or after the routes of login and callback.`;
   return new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' });
 }
 
-function insufficientScope(missing: readonly string[], granted: readonly string[]): NotAuthorizedError {
+function scopeError(missing: readonly string[], granted: readonly string[]): NotAuthorizedError {
   const names = missing.join(', ');
   const message = `The user has not granted what this request needs: the scope ${names}; granted: ${granted.join(', ') || 'none'}. A page request is redirected to the login route of requireAuthorization({ login, scope }), unless the user has just refused.`;
   return new NotAuthorizedError(message, { code: 'ERR_INSUFFICIENT_SCOPE', status: 403, scope: missing, granted });

@@ -23,10 +23,10 @@ const NO_CLAIMS: Claims = Object.freeze({});
 export const MAX_TOKEN_LENGTH: number = 16 * 1024;
 
 /** Maximum nesting of claims. A token with deeper ones counts as one without claims. */
-const MAX_LEVELS = 64;
+const MAX_CLAIM_LEVELS = 64;
 
 /** Lenient: one field in another encoding spoils that field alone. No token has such characters. */
-const UTF8 = new TextDecoder('utf-8');
+export const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8');
 
 /** Reads the claims of an access token: an empty object if it is not a JWT (RFC 7519, 7.2). */
 export function readClaims(accessToken: string): Claims {
@@ -40,7 +40,7 @@ export function readClaims(accessToken: string): Claims {
   // JSON.parse takes any depth, but the recursion of JSON.stringify does not, and sessions are written with that.
   let level: object[] = [claims];
   for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth === MAX_LEVELS) return NO_CLAIMS;
+    if (depth === MAX_CLAIM_LEVELS) return NO_CLAIMS;
     const next: object[] = [];
     for (const outer of level) {
       for (const inner of Object.values(outer)) {
@@ -50,11 +50,6 @@ export function readClaims(accessToken: string): Claims {
     level = next;
   }
   return Object.freeze(claims);
-}
-
-/** Decodes a text in UTF-8. Bytes that are not UTF-8 become U+FFFD. */
-export function decodeText(bytes: Uint8Array): string {
-  return UTF8.decode(bytes);
 }
 
 /** Parses a JSON text. Returns `undefined` for anything else: the error of JSON.parse would quote secrets. */
@@ -68,7 +63,7 @@ export function parseJson(text: string): unknown {
 
 /** Parses a JSON object in UTF-8. Returns `undefined` for anything else. */
 export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | undefined {
-  const value = parseJson(decodeText(bytes));
+  const value = parseJson(UTF8.decode(bytes));
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
   return isObject ? (value as Record<string, unknown>) : undefined;
 }

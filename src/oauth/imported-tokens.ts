@@ -36,7 +36,7 @@ const MIN_EXPIRES_AT = 1_000_000_000_000;
 
 const readExpiry = check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970');
 
-const READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonly expiresAt: number | undefined }> = {
+const TOKEN_READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonly expiresAt: number | undefined }> = {
   accessToken: check.withDefault(undefined, visibleText),
   refreshToken: check.withDefault(undefined, visibleText),
   expiresAt: check.withDefault(undefined, (option, value) =>
@@ -65,7 +65,7 @@ export function readImportedTokens(
   now: number,
   { organizationDomain, enterpriseUrl, accessTokenLifetime }: ImportSettings,
 ): TokenSet {
-  const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), READERS);
+  const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), TOKEN_READERS);
   if (given.accessToken === undefined && given.refreshToken === undefined)
     throw check.optionError('refreshToken', 'expected a refresh token, an access token, or both, got neither');
   const accessToken = given.accessToken ?? NO_ACCESS_TOKEN;

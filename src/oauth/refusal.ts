@@ -1,6 +1,6 @@
 import type { HttpResponse } from '../http/message.js';
-import { withoutSecrets } from '../redaction.js';
-import { decodeText, parseJson } from './claims.js';
+import { MIN_PART_LENGTH, withoutSecrets } from '../redaction.js';
+import { parseJson, UTF8 } from './claims.js';
 
 /** What an answer without tokens says, without anything secret that the request held. */
 export interface Refusal {
@@ -20,14 +20,11 @@ export type EndsGrant = (refusal: Refusal) => boolean;
 /** Stands for an error that is missing, or that is not shown. */
 export const UNRECOGNIZED = 'unrecognized_error';
 
-const MAX_DESCRIPTION_LENGTH = 200;
+const MAX_SHOWN_LENGTH = 200;
 const MAX_BODY_LENGTH = 1_000;
 
 /** Maximum nesting of a refusal. What lies deeper is left out. */
-const MAX_LEVELS = 32;
-
-/** Shorter parts of a secret are words that others use too. */
-const MIN_PART_LENGTH = 8;
+const MAX_REFUSAL_LEVELS = 32;
 
 /** RFC 6749, 5.2. */
 const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
@@ -54,7 +51,7 @@ const DESCRIPTION_FIELDS = ['error_description', 'message', 'detail', 'reason'] 
  * @param secrets Values that were sent. They are removed, whatever encoding the service repeats them in.
  */
 export function readRefusal({ status, body: bytes }: HttpResponse, secrets: readonly string[]): Refusal {
-  const text = decodeText(bytes);
+  const text = UTF8.decode(bytes);
   const json = parseJson(text);
   const sources = json === undefined ? [formFields(text)] : nestedErrors(json);
   // Above, a `type` is an address (RFC 9457).
@@ -76,17 +73,17 @@ export function identifierOf({ error }: Refusal): string {
 
 /** Returns a condition for the option `endsGrant` that matches a refusal, and the next one of its kind. */
 export function matchingCondition({ error, description, status, body }: Refusal): string {
-  const ofError = error === undefined ? `status === ${status}` : `error === ${quoted(error)}`;
+  const ofError = error === undefined ? `status === ${status}` : `error === ${literal(error)}`;
   if (description) return `${ofError} && ${beginning(description)}`;
   const isShort = error === undefined && typeof body === 'string' && /^[\x20-\x7e]{0,80}$/.test(body);
-  return isShort ? `${ofError} && body === ${quoted(body)}` : ofError;
+  return isShort ? `${ofError} && body === ${literal(body)}` : ofError;
 }
 
 /** Returns a condition for a description, up to what differs each time: a number, such as a date or an id, or a secret. */
 function beginning(description: string): string {
   const [same = ''] = description.split(/\d{4}|\[…\]/, 1);
-  if (same === description && same.length < MAX_DESCRIPTION_LENGTH) return `description === ${quoted(same)}`;
-  return `description?.startsWith(${quoted(same)})`;
+  if (same === description && same.length < MAX_SHOWN_LENGTH) return `description === ${literal(same)}`;
+  return `description?.startsWith(${literal(same)})`;
 }
 
 /** Returns what came, in one line that may be logged. */
@@ -95,20 +92,20 @@ export function shownBody({ body }: Refusal): string {
   return shownText(text, []) || 'an empty body';
 }
 
-function quoted(text: string): string {
+function literal(text: string): string {
   return `'${text.replaceAll(/['\\]/g, String.raw`\$&`)}'`;
 }
 
 /** Returns the values that may hold the words of a refusal: the body, and its `error` and `errors`, of lists the first entry. */
 function nestedErrors(json: unknown): readonly unknown[] {
-  const { error, errors } = fieldsOf(json);
+  const { error, errors } = propertiesOf(json);
   return [json, error, errors].map((value) => (Array.isArray(value) ? value[0] : value));
 }
 
 function firstText(sources: readonly unknown[], names: readonly string[]): string | undefined {
   for (const source of sources) {
     if (typeof source === 'string' && names === ERROR_FIELDS) return source;
-    const fields = fieldsOf(source);
+    const fields = propertiesOf(source);
     for (const name of names) {
       const value = fields[name];
       if (typeof value === 'string' && value !== '') return value;
@@ -117,7 +114,7 @@ function firstText(sources: readonly unknown[], names: readonly string[]): strin
   return undefined;
 }
 
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+function propertiesOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
@@ -132,7 +129,7 @@ function shownText(value: string | undefined, forms: readonly string[]): string 
   // Secrets first: they may hold characters that are not shown. `…` is what stands in their place.
   const visible = withoutSecrets(value, forms).replaceAll(/[^\x20-\x7e…]+/g, ' ');
   // And again: a line break in place of a space has hidden one.
-  return withoutSecrets(visible, forms).slice(0, MAX_DESCRIPTION_LENGTH).trim();
+  return withoutSecrets(visible, forms).slice(0, MAX_SHOWN_LENGTH).trim();
 }
 
 const IDENTIFIER = /^[a-z][a-z0-9_.-]{0,63}$/i;
@@ -173,7 +170,7 @@ function without(forms: readonly string[], text: string): string {
 function cleaned(value: unknown, forms: readonly string[], level = 0): unknown {
   if (typeof value === 'string') return without(forms, value);
   if (typeof value !== 'object' || value === null) return value;
-  if (level === MAX_LEVELS) return undefined;
+  if (level === MAX_REFUSAL_LEVELS) return undefined;
   if (Array.isArray(value)) return value.map((entry) => cleaned(entry, forms, level + 1));
   return Object.fromEntries(
     Object.entries(value).map(([name, field]) => [without(forms, name), cleaned(field, forms, level + 1)]),

@@ -3,7 +3,7 @@ import type { HttpResponse } from '../http/message.js';
 import { RequestLimit } from './request-limit.js';
 
 /** How long a page waits for the turn of its request, in milliseconds: less than proxies wait for a page. */
-const MAX_WAIT_MS = 30_000;
+const MAX_QUEUED_MS = 30_000;
 
 /** When a page that has waited for so long is to be asked for again, in seconds. */
 const RETRY_AFTER_S = 5;
@@ -12,7 +12,7 @@ const RETRY_AFTER_S = 5;
 const UNUSED_MS = 1_000;
 
 /** What was learned of an endpoint is forgotten when nothing was sent for so long, in milliseconds. */
-const MEMORY_MS = 30_000;
+const IDLE_MS = 30_000;
 
 /**
  * The requests to one endpoint: as many are under way as it takes, the others wait for their turn. Those that pages wait for come
@@ -41,7 +41,7 @@ export class RequestQueue {
 
   /** Counts one more request if it may be under way now. */
   tryBegin(): boolean {
-    if (this.#running === 0 && performance.now() - this.#endedAt > MEMORY_MS)
+    if (this.#running === 0 && performance.now() - this.#endedAt > IDLE_MS)
       this.limit = new RequestLimit(this.#timeoutMs);
     if (this.#running >= Math.floor(this.limit.value)) return false;
     this.#running++;
@@ -126,7 +126,7 @@ export class Turn {
   }
 
   /** Lets it wait among those of pages: a page waits for it now. */
-  hurry(): void {
+  prioritize(): void {
     if (this.#isAwaited) return;
     this.#isAwaited = true;
     if (this.#settle) this.#join();
@@ -182,9 +182,9 @@ export class Turn {
   #join(): void {
     this.#queue.add(this);
     if (!this.#isAwaited) return;
-    const message = `The token endpoint has more requests than it takes: this one waited ${MAX_WAIT_MS / 1000} s for its turn, and was not sent. The grant is kept.`;
+    const message = `The token endpoint has more requests than it takes: this one waited ${MAX_QUEUED_MS / 1000} s for its turn, and was not sent. The grant is kept.`;
     const error = () => new ServiceUnavailableError(message, { retryAfter: RETRY_AFTER_S });
-    this.#timer = setTimeout(() => this.#leave(error()), MAX_WAIT_MS);
+    this.#timer = setTimeout(() => this.#leave(error()), MAX_QUEUED_MS);
   }
 
   /** Ends the wait. At once: whoever has given up gets no turn. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import * as check from '../checks.js';
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
-import type { HttpRequest, HttpResponse } from '../http/message.js';
+import type { HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { endpointUrl } from './addresses.js';
 import type { OrganizationDomainReader } from './claims.js';
@@ -227,10 +227,37 @@ export class TokenEndpoint {
     secrets: readonly string[],
     { mayRepeat, turn }: TokenRequestOptions = {},
   ): Promise<TokenSet> {
-    const { organizationDomain, enterpriseUrl, clock, tokenParams, grantedScopes, accessTokenLifetime } = this.#options;
-    const params = readTokenParams(tokenParams, grantType);
+    const {
+      http,
+      organizationDomain,
+      enterpriseUrl,
+      clock,
+      tokenParams,
+      grantedScopes,
+      accessTokenLifetime,
+      issuedBy,
+    } = this.#options;
+    const params =
+      typeof tokenParams === 'function'
+        ? check.tokenParams(
+            'tokenParams',
+            check.result(
+              'tokenParams',
+              check.call('tokenParams', 'parameters', () => tokenParams({ grantType })),
+            ),
+          )
+        : (tokenParams ?? {});
     const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });
-    const sendOrRepeat = () => this.#sendOrRepeat(request, mayRepeat);
+    const sendOrRepeat = async (): Promise<HttpResponse> => {
+      try {
+        return await http.send(request);
+      } catch (error) {
+        // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
+        if (!(error instanceof TransportError) || error.sent || error.kind !== 'connect') throw error;
+        if (mayRepeat?.() === false) throw error;
+        return await http.send(request);
+      }
+    };
     try {
       const response = await (turn ? turn.send(sendOrRepeat) : sendOrRepeat());
       const tokens = readTokenResponse(response, {
@@ -243,31 +270,11 @@ export class TokenEndpoint {
         secrets: [...secrets, ...secretsOf(params), ...this.#request.secrets],
         advice: (error, status) => this.#advice(grantType, error, status),
       });
-      const { issuedBy } = this.#options;
       return issuedBy === undefined ? tokens : { ...tokens, issuedBy };
     } catch (error) {
       throw error instanceof TransportError ? failure(error) : error;
     }
   }
-
-  async #sendOrRepeat(request: HttpRequest, mayRepeat: (() => boolean) | undefined): Promise<HttpResponse> {
-    const { http } = this.#options;
-    try {
-      return await http.send(request);
-    } catch (error) {
-      // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
-      if (!(error instanceof TransportError) || error.sent || error.kind !== 'connect') throw error;
-      if (mayRepeat?.() === false) throw error;
-      return await http.send(request);
-    }
-  }
-}
-
-/** Reads the option `tokenParams`. @throws ConfigurationError for a parameter of the package's own, or if the application's function throws */
-function readTokenParams(given: TokenParams | undefined, grantType: string): Readonly<Record<string, string>> {
-  if (typeof given !== 'function') return given ?? {};
-  const params: unknown = check.call('tokenParams', 'parameters', () => given({ grantType }));
-  return check.tokenParams('tokenParams', check.result('tokenParams', params));
 }
 
 /** Returns the parameters that may be secrets. Short ones, such as ids, are parts of other words. */

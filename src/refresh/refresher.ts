@@ -126,7 +126,7 @@ export class Refresher {
     let known = seen;
     for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
       const { turn, overtaken } = other.refresh;
-      if (isAwaited) turn.hurry();
+      if (isAwaited) turn.prioritize();
       const { aborted: isOvertaken } = overtaken;
       const result = await other.result;
       // A refresh that a login or a logout has overtaken says nothing about the new grant.

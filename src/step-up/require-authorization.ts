@@ -1,8 +1,5 @@
 import type { Handler } from '../middleware/api-client.js';
-import {
-  type RequireAuthorizationOptions,
-  requireAuthorization as requireGrant,
-} from '../middleware/require-authorization.js';
+import { type RequireAuthorizationOptions, requireGrant } from '../middleware/require-authorization.js';
 import { installPageScopes } from '../session/page-scopes.js';
 import { ScopeRequests } from './scope-requests.js';
 

@@ -70,7 +70,7 @@ describe('requests to the token endpoint', () => {
     const first = requests(queue, FIRST);
     const [background, hurried] = requests(queue, 2, false);
     const page = new Request(queue);
-    hurried?.turn.hurry();
+    hurried?.turn.prioritize();
     await settled();
     const order: unknown[] = [];
     for (const request of first.slice(0, 3)) {
