@@ -6,11 +6,22 @@ import type { GrantManager } from './grant-manager.js';
 /** How long calls get the grant or the error that the request's preparation got, instead of a new read, in milliseconds. */
 const SAME_REQUEST_MS = 1_000;
 
-/** What the preparation of a request got, and when, on the monotonic clock: its calls use it instead of a new read. */
-type Prepared = { readonly at: number } & (
-  | { readonly grant: Grant; readonly changes: number }
-  | { readonly error: unknown }
-);
+/** What is known of the grant. */
+type State =
+  | { readonly name: 'new' }
+  | { readonly name: 'received'; readonly credential: Credential }
+  /** Received while the request was prepared, at a time on the monotonic clock: its calls use it instead of a new read. */
+  | { readonly name: 'prepared'; readonly credential: Grant; readonly at: number; readonly changes: number }
+  /** `isLost` while there is no grant; `at` if the preparation failed: calls of the request get its error. */
+  | {
+      readonly name: 'failed';
+      readonly error: unknown;
+      readonly isLost: boolean;
+      readonly at: number | undefined;
+      readonly credential: Credential | undefined;
+    }
+  /** The user logged out. */
+  | { readonly name: 'ended' };
 
 /** Options of {@link GrantCredentials}. */
 export interface GrantCredentialsOptions {
@@ -26,13 +37,9 @@ export class GrantCredentials implements CredentialSource {
   readonly #manager: GrantManager;
   readonly #isRefused: (() => boolean) | undefined;
   readonly #mayIssue: boolean;
-  /** `ended` once the user logged out, `lost` while there is no grant. */
-  #state: 'authorized' | 'lost' | 'ended' = 'authorized';
   /** True if the first credential was not refreshed, though it may have expired. */
   #mayBeExpired = false;
-  #prepared: Prepared | undefined;
-  isRefused = false;
-  #last: Credential | undefined;
+  #state: State = { name: 'new' };
 
   constructor(manager: GrantManager, grantId: string, { isRefused, mayIssue = false }: GrantCredentialsOptions = {}) {
     this.#manager = manager;
@@ -42,36 +49,42 @@ export class GrantCredentials implements CredentialSource {
   }
 
   get authorized(): boolean {
-    return this.#state === 'authorized' && !this.#isRefused?.();
+    const state = this.#state;
+    return state.name !== 'ended' && !(state.name === 'failed' && state.isLost) && !this.#isRefused?.();
+  }
+
+  get isRefused(): boolean {
+    const error = 'error' in this.#state ? this.#state.error : undefined;
+    // Of a client that the service does not know, each login would fail too.
+    return error instanceof TokenError && error.error !== 'invalid_client';
   }
 
   get organizationDomain(): string | undefined {
-    return this.#state === 'ended' ? undefined : this.#last?.organizationDomain;
+    return this.#last?.organizationDomain;
   }
 
   get enterpriseUrl(): string | undefined {
-    return this.#state === 'ended' ? undefined : this.#last?.enterpriseUrl;
+    return this.#last?.enterpriseUrl;
   }
 
   get scope(): readonly string[] | undefined {
-    return this.#state === 'ended' ? undefined : this.#last && (this.#last.scope ?? []);
+    return this.#last && (this.#last.scope ?? []);
   }
 
   /** Returns true if these credentials come from this manager and the user has not logged out. */
   isAliveIn(manager: GrantManager): boolean {
-    return this.#manager === manager && this.#state !== 'ended';
+    return this.#manager === manager && this.#state.name !== 'ended';
   }
 
   /** Marks the grant as logged out. Calls that run still get their credential, but it changes nothing here. */
   end(): void {
-    this.#state = 'ended';
+    this.#state = { name: 'ended' };
   }
 
   /** Takes the grant of a login that was just stored as the first credential. */
   take(grant: Grant): void {
     this.#mayBeExpired = false;
-    this.#received(grant);
-    this.#prepared = { grant, at: performance.now(), changes: this.#manager.changes };
+    this.#become({ name: 'prepared', credential: grant, at: performance.now(), changes: this.#manager.changes });
   }
 
   /**
@@ -83,7 +96,9 @@ export class GrantCredentials implements CredentialSource {
     this.#mayBeExpired = !mayRefresh;
     let grant: Grant | Promise<Grant>;
     try {
-      grant = mayRefresh ? this.#current() : this.#manager.stored(this.grantId);
+      grant = mayRefresh
+        ? this.#manager.current(this.grantId, undefined, this.#mayIssue)
+        : this.#manager.stored(this.grantId);
     } catch (error) {
       grant = Promise.reject(error);
     }
@@ -102,13 +117,12 @@ export class GrantCredentials implements CredentialSource {
       return Promise.reject(
         new NotAuthorizedError('Passport removed the user of this request; they must log in again.'),
       );
-    const prepared = this.#prepared;
-    const isOfThisRequest = prepared !== undefined && performance.now() - prepared.at < SAME_REQUEST_MS;
-    if (isOfThisRequest && 'error' in prepared && this.#state !== 'ended')
-      return Promise.reject(cloneError(prepared.error));
-    const isCurrent = isOfThisRequest && 'grant' in prepared && prepared.changes === this.#manager.changes;
-    this.#prepared = undefined;
-    const grant = this.#current(isCurrent ? prepared.grant : undefined);
+    const state = this.#state;
+    const isOfThisRequest = 'at' in state && state.at !== undefined && performance.now() - state.at < SAME_REQUEST_MS;
+    if (isOfThisRequest && state.name === 'failed') return Promise.reject(cloneError(state.error));
+    const isCurrent = isOfThisRequest && state.name === 'prepared' && state.changes === this.#manager.changes;
+    const loaded = isCurrent ? state.credential : undefined;
+    const grant = this.#manager.current(this.grantId, loaded, this.#mayIssue);
     return grant instanceof Promise ? this.#settle(grant) : this.#received(grant);
   }
 
@@ -122,8 +136,8 @@ export class GrantCredentials implements CredentialSource {
     this.#manager.reportOutcome(this.grantId, renewed, accepted);
   }
 
-  #current(loaded?: Grant): Grant | Promise<Grant> {
-    return this.#manager.current(this.grantId, loaded, this.#mayIssue);
+  get #last(): Credential | undefined {
+    return 'credential' in this.#state ? this.#state.credential : undefined;
   }
 
   async #settle(pending: Promise<Credential>): Promise<Credential> {
@@ -138,26 +152,24 @@ export class GrantCredentials implements CredentialSource {
   async #prepareWith(pending: Promise<Grant>): Promise<void> {
     const { changes } = this.#manager;
     try {
-      const grant = await pending;
-      this.#received(grant);
-      this.#prepared = { grant, at: performance.now(), changes };
+      this.#become({ name: 'prepared', credential: await pending, at: performance.now(), changes });
     } catch (error) {
-      this.#failed(error);
-      this.#prepared = { error, at: performance.now() };
+      this.#failed(error, performance.now());
     }
   }
 
   #received(credential: Credential): Credential {
-    if (this.#state === 'lost') this.#state = 'authorized';
-    this.isRefused = false;
-    this.#last = credential;
-    this.#prepared = undefined;
+    this.#become({ name: 'received', credential });
     return credential;
   }
 
-  #failed(error: unknown): void {
-    if (error instanceof NotAuthorizedError && this.#state === 'authorized') this.#state = 'lost';
-    // Of a client that the service does not know, each login would fail too.
-    this.isRefused = error instanceof TokenError && error.error !== 'invalid_client';
+  #failed(error: unknown, at?: number): void {
+    const isLost = error instanceof NotAuthorizedError || (this.#state.name === 'failed' && this.#state.isLost);
+    this.#become({ name: 'failed', error, isLost, at, credential: this.#last });
+  }
+
+  /** A logout is final: calls that run change nothing. */
+  #become(state: State): void {
+    if (this.#state.name !== 'ended') this.#state = state;
   }
 }

@@ -1,4 +1,11 @@
-import { NotAuthorizedError, ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
+import type { Age } from '../clock.js';
+import {
+  NotAuthorizedError,
+  ServiceUnavailableError,
+  TokenError,
+  TokenResponseError,
+  TokenStoreError,
+} from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import {
   emptyGrant,
@@ -31,29 +38,36 @@ export interface RefreshInFlight {
   readonly overtaken: AbortSignal;
   /** The grant whose refresh token was sent last. */
   current?: Grant;
-  /** Its slot at the token endpoint, which it got before its lock was taken. */
-  readonly turn?: Turn;
+  /** Its slot at the token endpoint. */
+  readonly turn: Turn;
   /** Parameters of the token request of a grant of the application, which has no refresh token. */
   parameters?: TokenParameters | undefined;
 }
 
-/** How a refresh under one lock ended. */
-export type LockedResult = {
-  /** True if a refresh token was sent that another process had used before. */
-  readonly reused: boolean;
-  /** True if a token request was sent. */
-  readonly sent: boolean;
-} & (
+/** What a refresh came to. */
+type Outcome =
   | { readonly outcome: 'refreshed' | 'adopted' | 'unsaved'; readonly grant: Grant }
   /** The store had another grant than expected at the save, or none. */
   | { readonly outcome: 'discarded'; readonly grant: Grant | undefined }
-  | { readonly outcome: 'failed'; readonly error: unknown }
-  /** The lock was too old, or lost, before a refresh token was sent. */
-  | { readonly outcome: 'lock-lost' }
-);
+  | { readonly outcome: 'failed'; readonly error: unknown };
 
-/** A result without what is known of the whole run. */
-type Outcome<R = LockedResult> = R extends LockedResult ? Omit<R, 'reused' | 'sent'> : never;
+/** How it went. */
+interface Facts {
+  /** True if a refresh token was sent that another process had used before. */
+  reused: boolean;
+  /** True if a token request was sent. */
+  sent: boolean;
+  /** How long it waited for the lock, in milliseconds. */
+  lockWaitMs: number;
+  /** True if a lock was found to be too old, or lost. */
+  lostLease: boolean;
+}
+
+/** What a refresh came to that took a lock, or failed before. */
+export type LockedResult = Outcome & Readonly<Facts>;
+
+/** The facts of a refresh that has taken no lock. */
+export const NOTHING_SENT: Readonly<Facts> = { reused: false, sent: false, lockWaitMs: 0, lostLease: false };
 
 /** Options of {@link LockedRefreshes}. */
 export interface LockedRefreshesOptions {
@@ -72,7 +86,7 @@ export interface LockedRefreshesOptions {
 }
 
 /** Message of the NotAuthorizedError for a grant that does not exist, or was removed. */
-export const NO_GRANT = 'There is no grant (any more): the user has to log in again.';
+export const NO_GRANT = 'No grant for this user; they must log in again.';
 
 type LossReason = 'refused' | 'expired' | 'other-subject';
 
@@ -93,16 +107,27 @@ const SLOW_FAILURE_MS = 1_000;
 /** How long the store may take to check whether the lock is still held, in milliseconds: as long as for a read. */
 const CHECK_MS = 5_000;
 
-/** A refresh under one lock, as far as it has come. */
+/**
+ * How old the lock may be when a refresh token is sent, in milliseconds; by try. Beyond it, too little of its lease is
+ * left for saves that fail. Usually it is a few milliseconds old; a read of a slow store takes up to 5 s.
+ */
+const MAX_LOCK_AGES: readonly Age[] = [
+  { ageMs: 1_000, wallAgeMs: 1_000 },
+  { ageMs: 5_000, wallAgeMs: 5_000 },
+  // A wall clock that has jumped each time is being set; no machine is suspended that often.
+  { ageMs: 5_000, wallAgeMs: Number.POSITIVE_INFINITY },
+];
+
+/** A refresh under one lock. */
 interface LockedRun {
   readonly refresh: RefreshInFlight;
   readonly lock: HeldLock;
-  reused: boolean;
-  sent: boolean;
+  /** Of the whole refresh, as far as it has come. */
+  readonly facts: Facts;
 }
 
 /**
- * The part of a refresh that runs under a lock: read again, refresh, save.
+ * The part of a refresh that runs under a lock: lock, read again, refresh, save.
  *
  * Has no state of a refresh: an error that is kept holds the objects whose methods are in its stack.
  */
@@ -114,17 +139,47 @@ export class LockedRefreshes {
   }
 
   /**
-   * Reads the grant again, refreshes it and saves it. Never rejects: a failure is a result.
-   *
-   * @param kept The pair that this process holds the lock for until it is saved: no other has refreshed it.
+   * Reads the grant again under its lock, refreshes it and saves it. Takes another lock if the first is too old, or lost, once a
+   * refresh token is to be sent. Never rejects: a failure is a result.
    */
-  async refresh(refresh: RefreshInFlight, lock: HeldLock, kept?: Grant): Promise<LockedResult> {
-    const run: LockedRun = { refresh, lock, reused: false, sent: false };
-    const outcome = await this.#run(run, kept).catch((error: unknown): Outcome => ({ outcome: 'failed', error }));
-    return { ...outcome, reused: run.reused, sent: run.sent };
+  async refresh(refresh: RefreshInFlight): Promise<LockedResult> {
+    const facts = { ...NOTHING_SENT };
+    const outcome = await this.#underLock(refresh, facts).catch(
+      (error: unknown): Outcome => ({ outcome: 'failed', error }),
+    );
+    return { ...outcome, ...facts };
   }
 
-  async #run(run: LockedRun, kept: Grant | undefined): Promise<Outcome> {
+  async #underLock(refresh: RefreshInFlight, facts: Facts): Promise<Outcome> {
+    const { repository, unsaved, endpoint, signal } = this.#options;
+    const { id } = refresh;
+    const kept = unsaved.byId.get(id);
+    const heldLock = kept?.lock.limitTo(endpoint.timeoutMs);
+    // One that is too old is held on: whoever gets it next may know the old pair only.
+    if (kept && heldLock?.maySend) {
+      const running = this.#run({ refresh, lock: heldLock, facts }, kept.grant);
+      heldLock.holdUntil(running);
+      const outcome = await running;
+      if (outcome !== 'lock-lost') return outcome;
+    }
+    for (const maxAge of MAX_LOCK_AGES) {
+      const askedAt = performance.now();
+      const lock = await repository.access.acquire(repository.storeId(id), signal);
+      facts.lockWaitMs += performance.now() - askedAt;
+      try {
+        const outcome = await this.#run({ refresh, lock: lock.limitTo(endpoint.timeoutMs, maxAge), facts });
+        if (outcome !== 'lock-lost') return outcome;
+        facts.lostLease = true;
+      } finally {
+        await lock.release();
+      }
+    }
+    const message = "Lost the grant's lock three times before refreshing. The grant is kept.";
+    throw new TokenStoreError(message, { code: 'ERR_TOKEN_STORE_LOCKED' });
+  }
+
+  /** @param kept The pair that this process holds the lock for until it is saved: no other has refreshed it. */
+  async #run(run: LockedRun, kept?: Grant): Promise<Outcome | 'lock-lost'> {
     const { id, seen, trigger, parameters } = run.refresh;
     const { repository, endpoint, clock, isUsable, signal } = this.#options;
     const isHeld = () => (run.lock.isLease ? repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS) : true);
@@ -148,7 +203,7 @@ export class LockedRefreshes {
       if (error) throw error;
       signal.throwIfAborted();
       if (!isIssuer(pair.issuedBy, endpoint.origin)) throw tenantChanged();
-      if (!held || !run.lock.maySend) return { outcome: 'lock-lost' };
+      if (!held || !run.lock.maySend) return 'lock-lost';
       const refreshed = await this.#exchange(run, pair);
       if (refreshed) return refreshed;
       pair =
@@ -170,18 +225,18 @@ export class LockedRefreshes {
   }
 
   /** Refreshes the grant and saves the new pair. Returns `undefined` if the service refuses its refresh tokens. */
-  async #exchange(run: LockedRun, grant: Grant): Promise<Outcome | undefined> {
+  async #exchange(run: LockedRun, grant: Grant): Promise<Outcome | 'lock-lost' | undefined> {
     const { repository, endpoint, unsaved, clock } = this.#options;
     const { id, overtaken } = run.refresh;
     run.refresh.current = grant;
-    run.sent = true;
+    run.facts.sent = true;
     const sentAt = performance.now();
     try {
       if (run.refresh.parameters) return await this.#request(run, grant, run.refresh.parameters);
       const { refreshToken, previousRefreshToken } = grant;
       let tokens = refreshToken && (await this.#send(run, grant, refreshToken));
       if (!tokens && previousRefreshToken) {
-        if (!run.lock.maySend) return { outcome: 'lock-lost' };
+        if (!run.lock.maySend) return 'lock-lost';
         tokens = await this.#send(run, grant, previousRefreshToken);
       }
       if (!tokens) return undefined;
@@ -249,7 +304,7 @@ export class LockedRefreshes {
       const stored = await repository.readAnew(id);
       if (!stored || overtaken.aborted) break;
       if (hasSameTokens(stored, refused) || isOlder(stored, refused)) continue;
-      run.reused ||= isOlder(refused, stored);
+      run.facts.reused ||= isOlder(refused, stored);
       return stored;
     }
     const isUntried = seen.lineage === refused.lineage && seen.generation >= refused.generation;

@@ -1,13 +1,17 @@
 import { setMaxListeners } from 'node:events';
-import type { Age } from '../clock.js';
-import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError, TokenStoreError } from '../errors.js';
+import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import { type Grant, hasSameTokens, isEmptyGrant, isPastEnd } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
 import { TransportError } from '../http/transport-error.js';
-import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
-import { LockedRefreshes, type LockedResult, NO_GRANT, type RefreshInFlight } from './locked-refreshes.js';
+import {
+  LockedRefreshes,
+  type LockedResult,
+  NO_GRANT,
+  NOTHING_SENT,
+  type RefreshInFlight,
+} from './locked-refreshes.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
 /** Options of a {@link Refresher}. */
@@ -27,40 +31,15 @@ export interface RefresherOptions {
   readonly parametersOf?: ((id: string) => Promise<TokenParameters | undefined>) | undefined;
 }
 
-/**
- * How old the lock may be when a refresh token is sent, in milliseconds; by try. Beyond it, too little of its lease is
- * left for saves that fail. Usually it is a few milliseconds old; a read of a slow store takes up to 5 s.
- */
-const MAX_LOCK_AGES: readonly Age[] = [
-  { ageMs: 1_000, wallAgeMs: 1_000 },
-  { ageMs: 5_000, wallAgeMs: 5_000 },
-  // A wall clock that has jumped each time is being set; no machine is suspended that often.
-  { ageMs: 5_000, wallAgeMs: Number.POSITIVE_INFINITY },
-];
-
-/** What a refresh came to that took a lock, or failed before. */
-type SentResult = Exclude<LockedResult, { outcome: 'lock-lost' }> & {
-  /** How long it waited for the lock, in milliseconds. */
-  readonly lockWaitMs: number;
-  /** True if a lock was found to be too old, or lost. */
-  readonly lostLease: boolean;
-};
-
 /** What a refresh came to. `unsent`: no token request is needed, or none is possible now. */
 type RefreshResult =
-  | SentResult
+  | LockedResult
   | { readonly outcome: 'unsent'; readonly grant: Grant }
   | { readonly outcome: 'unsent'; readonly error: unknown };
 
-/** A refresh, and its slot at the token endpoint. */
-interface Refresh extends RefreshInFlight {
-  readonly turn: Turn;
-  readonly overtaking: AbortController;
-}
-
 /** A refresh that callers can join. */
-interface SharedRefresh {
-  readonly refresh: Refresh;
+interface SharedRefresh extends RefreshInFlight {
+  readonly overtaking: AbortController;
   readonly result: Promise<RefreshResult>;
 }
 
@@ -75,11 +54,6 @@ const MAX_RETRIES = 1_000;
 
 /** Shortest wait for the lock that an event mentions, in milliseconds. */
 const MIN_LOCK_WAIT_MS = 100;
-
-/** A failure before the lock was asked for. */
-function failedEarly(error: unknown): SentResult {
-  return { outcome: 'failed', error, reused: false, sent: false, lockWaitMs: 0, lostLease: false };
-}
 
 /**
  * Refreshes grants: lock, read again, refresh, save. Each grant once at a time, however many callers ask.
@@ -104,7 +78,7 @@ export class Refresher {
 
   /** Returns true while a token request of the application runs for the grant. */
   isOfApplication(id: string): boolean {
-    return this.#inFlight.get(id)?.refresh.parameters !== undefined;
+    return this.#inFlight.get(id)?.parameters !== undefined;
   }
 
   /** Returns true if a background refresh makes sense now: none runs, nothing pauses it, and the strategy is not closed. */
@@ -125,9 +99,8 @@ export class Refresher {
     const isAwaited = trigger === 'expired' || trigger === 'refused';
     let known = seen;
     for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
-      const { turn, overtaken } = other.refresh;
-      if (isAwaited) turn.prioritize();
-      const { aborted: isOvertaken } = overtaken;
+      if (isAwaited) other.turn.prioritize();
+      const { aborted: isOvertaken } = other.overtaken;
       const result = await other.result;
       // A refresh that a login or a logout has overtaken says nothing about the new grant.
       if (isOvertaken) continue;
@@ -149,12 +122,12 @@ export class Refresher {
   async keepAlive(id: string, seen: Grant): Promise<'refreshed' | 'ended' | 'failed' | undefined> {
     const isPaused = this.#options.endpoint.pauses.remainingMs('ahead', id) > 0;
     if (isPaused || this.#closing.signal.aborted) return 'failed';
-    const { refresh, result } = this.#inFlight.get(id) ?? this.#start(id, seen, 'keep-alive', false);
-    const settled = await result;
-    if (settled.outcome === 'refreshed' || settled.outcome === 'unsaved') return 'refreshed';
-    if (!('error' in settled)) return undefined;
-    if (!(settled.error instanceof NotAuthorizedError)) return 'failed';
-    return settled.outcome === 'failed' && settled.sent && !refresh.overtaken.aborted ? 'ended' : undefined;
+    const refresh = this.#inFlight.get(id) ?? this.#start(id, seen, 'keep-alive', false);
+    const result = await refresh.result;
+    if (result.outcome === 'refreshed' || result.outcome === 'unsaved') return 'refreshed';
+    if (!('error' in result)) return undefined;
+    if (!(result.error instanceof NotAuthorizedError)) return 'failed';
+    return result.outcome === 'failed' && result.sent && !refresh.overtaken.aborted ? 'ended' : undefined;
   }
 
   /** Returns a signal that aborts with the given one, and once refresh tokens are no longer sent. */
@@ -169,7 +142,7 @@ export class Refresher {
 
   /** Forgets a grant that a login replaces or a logout deletes. @param successor Grant of the login. Its own refresh goes on. */
   forget(id: string, successor?: Grant): void {
-    const refresh = this.#inFlight.get(id)?.refresh;
+    const refresh = this.#inFlight.get(id);
     const isOfSuccessor = successor !== undefined && refresh?.current?.version === successor.version;
     if (refresh && !isOfSuccessor) refresh.overtaking.abort();
     this.#options.unsaved.drop(id);
@@ -197,28 +170,48 @@ export class Refresher {
   #start(id: string, seen: Grant, trigger: RefreshEvent['trigger'], isAwaited: boolean): SharedRefresh {
     const overtaking = new AbortController();
     const turn = this.#options.endpoint.turn(isAwaited);
-    const refresh: Refresh = { id, seen, trigger, turn, overtaking, overtaken: overtaking.signal };
+    const refresh: RefreshInFlight = { id, seen, trigger, turn, overtaken: overtaking.signal };
     const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
-    const shared = { refresh, result };
+    const shared = Object.assign(refresh, { overtaking, result });
     this.#inFlight.set(id, shared);
     return shared;
   }
 
-  /** Never rejects. */
-  async #run(refresh: Refresh): Promise<RefreshResult> {
+  /**
+   * Waits for a slot at the token endpoint, and then refreshes under a lock: no lock is held, or grows old, while others are
+   * ahead. Never rejects.
+   */
+  async #run(refresh: RefreshInFlight): Promise<RefreshResult> {
+    const { id, seen, trigger, turn, overtaken } = refresh;
+    const { endpoint, onRefresh, parametersOf } = this.#options;
+    const { pauses } = endpoint;
     const since = performance.now();
-    const { id, seen, trigger } = refresh;
-    const unsent = (await this.#duringPause(id, seen)) ?? (await this.#withoutRefreshToken(refresh));
-    if (unsent?.outcome === 'unsent') return unsent;
-    const result = unsent ?? (await this.#refreshInTurn(refresh));
-    const durationMs = performance.now() - since;
-    this.#options.onRefresh(id, { ...eventOf(result, seen), trigger, durationMs });
-    if (result.outcome === 'failed' && !refresh.overtaken.aborted) this.#pauseOrRetry(refresh, result.error);
+    let result: LockedResult;
+    try {
+      let unsent = pauses.error(id) && (await this.#duringPause(id, seen));
+      if (!unsent && seen.refreshToken === undefined) {
+        refresh.parameters = await parametersOf?.(id);
+        unsent = this.#withoutRefreshToken(refresh);
+      }
+      if (unsent) return unsent;
+      // A request of the application takes no slot: one that hangs must not hold up the refreshes of users.
+      if (!refresh.parameters) await turn.wait(this.#closing.signal);
+      result = await this.#locked.refresh(refresh);
+      // Nothing is sent for now: the refreshes that wait for a slot end.
+      if (result.outcome === 'failed' && pauses.forAllMs > 0)
+        for (const other of this.#inFlight.values()) other.turn.giveUp(() => pauses.error(other.id));
+    } catch (error) {
+      result = { outcome: 'failed', error, ...NOTHING_SENT };
+    } finally {
+      turn.end();
+    }
+    onRefresh(id, { ...eventOf(result, seen), trigger, durationMs: performance.now() - since });
+    if (result.outcome === 'failed' && !overtaken.aborted) this.#pauseOrRetry(refresh, result.error);
     return result;
   }
 
   /** Lets a refresh that nothing waits for rest after a failure, and repeats one whose answer was lost. */
-  #pauseOrRetry({ id, seen, trigger }: Refresh, error: unknown): void {
+  #pauseOrRetry({ id, seen, trigger }: RefreshInFlight, error: unknown): void {
     if (error instanceof NotAuthorizedError || this.#closing.signal.aborted) return;
     const { pauses } = this.#options.endpoint;
     if (trigger === 'ahead' && pauses.remainingMs('ahead', id) === 0) pauses.begin('ahead', id);
@@ -246,7 +239,7 @@ export class Refresher {
     const endsUnasked =
       (isPastEnd(seen, clock()) && seen.obtainedBy === endpoint.id) ||
       (seen.refreshToken === undefined && !parametersOf);
-    if (endsUnasked || !endpoint.pauses.error(id)) return undefined;
+    if (endsUnasked) return undefined;
     const stored = await repository.readAnew(id).catch(() => undefined);
     if (stored && stored.accessToken !== seen.accessToken && isUsable(stored))
       return { outcome: 'unsent', grant: stored };
@@ -254,70 +247,12 @@ export class Refresher {
     return error && { outcome: 'unsent', error };
   }
 
-  /** Resolves the parameters for a grant of the application. Returns the result if nothing can replace the access token. */
-  async #withoutRefreshToken(refresh: Refresh): Promise<RefreshResult | undefined> {
-    const { id, seen } = refresh;
-    if (seen.refreshToken !== undefined) return undefined;
-    try {
-      refresh.parameters = await this.#options.parametersOf?.(id);
-    } catch (error) {
-      return failedEarly(error);
-    }
-    if (refresh.parameters) return undefined;
+  /** Returns the result of a refresh that has neither a refresh token nor parameters, unless its grant has ended. */
+  #withoutRefreshToken({ seen, trigger, parameters }: RefreshInFlight): RefreshResult | undefined {
+    if (parameters) return undefined;
     if (isEmptyGrant(seen)) return { outcome: 'unsent', error: new NotAuthorizedError(NO_GRANT) };
-    const serves = refresh.trigger !== 'refused' && seen.expiresAt > this.#options.clock();
+    const serves = trigger !== 'refused' && seen.expiresAt > this.#options.clock();
     return serves ? { outcome: 'unsent', grant: seen } : undefined;
-  }
-
-  /**
-   * Waits for a slot at the token endpoint, and then refreshes under a lock: no lock is held, or grows old, while others are
-   * ahead. Takes another lock if the first is too old, or lost, once a refresh token is to be sent. Never rejects.
-   */
-  async #refreshInTurn(refresh: Refresh): Promise<SentResult> {
-    const { pauses } = this.#options.endpoint;
-    try {
-      // A request of the application takes no slot: one that hangs must not hold up the refreshes of users.
-      if (!refresh.parameters) await refresh.turn.wait(this.#closing.signal);
-      const result = await this.#refreshUnderLock(refresh);
-      // Nothing is sent for now: the refreshes that wait for a slot end.
-      if (result.outcome === 'failed' && pauses.forAllMs > 0)
-        for (const { refresh: other } of this.#inFlight.values()) other.turn.giveUp(() => pauses.error(other.id));
-      return result;
-    } catch (error) {
-      return failedEarly(error);
-    } finally {
-      refresh.turn.end();
-    }
-  }
-
-  async #refreshUnderLock(refresh: Refresh): Promise<SentResult> {
-    const { repository, unsaved, endpoint } = this.#options;
-    const { id } = refresh;
-    let lockWaitMs = 0;
-    let lostLease = false;
-    const held = unsaved.heldLock(id, endpoint.timeoutMs);
-    if (held) {
-      const running = this.#locked.refresh(refresh, held, unsaved.byId.get(id)?.grant);
-      held.holdUntil(running);
-      const result = await running;
-      if (result.outcome !== 'lock-lost') return { ...result, lockWaitMs, lostLease };
-    }
-    for (const maxAge of MAX_LOCK_AGES) {
-      const askedAt = performance.now();
-      try {
-        const lock = await repository.access.acquire(repository.storeId(id), this.#closing.signal);
-        lockWaitMs += performance.now() - askedAt;
-        const result = await this.#locked.refresh(refresh, lock.limitTo(endpoint.timeoutMs, maxAge));
-        await lock.release();
-        if (result.outcome !== 'lock-lost') return { ...result, lockWaitMs, lostLease };
-        lostLease = true;
-      } catch (error) {
-        return { ...failedEarly(error), lockWaitMs, lostLease };
-      }
-    }
-    const message = "Lost the grant's lock three times before refreshing. The grant is kept.";
-    const error = new TokenStoreError(message, { code: 'ERR_TOKEN_STORE_LOCKED' });
-    return { ...failedEarly(error), lockWaitMs, lostLease };
   }
 }
 
@@ -330,7 +265,7 @@ function grantOf(result: RefreshResult): Grant {
 
 /** Returns what an event says of a result. @param seen The grant that the callers had. */
 function eventOf(
-  result: SentResult,
+  result: LockedResult,
   seen: Grant,
 ): Omit<RefreshEvent, 'strategy' | 'grantId' | 'trigger' | 'durationMs'> {
   const { outcome, lockWaitMs, lostLease, reused } = result;

@@ -55,15 +55,6 @@ export class UnsavedGrants {
   }
 
   /**
-   * Returns the lock that this process still holds for the save of the grant, if a token request of `requestMs` may be
-   * sent under it. Keeps any other: whoever gets it next may know the old pair only.
-   */
-  heldLock(id: string, requestMs: number): HeldLock | undefined {
-    const lock = this.#unsaved.get(id)?.lock.limitTo(requestMs);
-    return lock?.maySend ? lock : undefined;
-  }
-
-  /**
    * Keeps the grant, and retries to save it with an exponential backoff. Holds the lock until it is saved or dropped, or
    * several saves have failed: until then, another process would send the token that the service has just invalidated.
    *
