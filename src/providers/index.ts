@@ -1,5 +1,6 @@
 import type { ApiClient } from '../api/api-client.js';
-import { fieldsOf, textOf } from './service-profile.js';
+import { fieldsOf, profileFrom, textOf } from './service-profile.js';
+import type { IdentifyingProvider } from './services.js';
 
 export { type CrowdinInstallation, crowdinAgent, crowdinApp } from './crowdin-apps.js';
 export { type CrowdinHttpClient, crowdinHttpClient } from './crowdin-http-client.js';
@@ -102,12 +103,6 @@ export const crowdin: {
   userProfile: crowdinProfile,
 } as const);
 
-/** The part of a profile that {@link emulator} adds. */
-export interface EmulatorProfile {
-  readonly id?: string;
-  readonly displayName?: string;
-}
-
 /**
  * The emulator of this package on its default port, as `passport-oauth-app emulator` starts it.
  */
@@ -116,13 +111,13 @@ export const emulator: {
   readonly baseUrl: string;
   readonly enterpriseBaseUrl: string;
   readonly pkce: true;
-  readonly userProfile: (client: ApiClient) => Promise<EmulatorProfile>;
+  readonly userProfile: IdentifyingProvider['userProfile'];
 } = Object.freeze({
   authUrl: 'http://127.0.0.1:4000',
   baseUrl: 'http://127.0.0.1:4000',
   enterpriseBaseUrl: 'http://{domain}.api.localhost:4000',
   pkce: true,
-  userProfile: emulatorProfile,
+  userProfile: profileFrom('/user', { id: 'id', displayName: 'fullName' }, 'data'),
 } as const);
 
 /** Reads the profile. Crowdin has one `fullName`, Crowdin Enterprise `firstName` and `lastName`. */
@@ -137,15 +132,5 @@ async function crowdinProfile(client: ApiClient): Promise<CrowdinProfile> {
     ...(displayName === undefined ? {} : { displayName }),
     ...(typeof email === 'string' ? { emails: [{ value: email }] } : {}),
     ...(typeof avatarUrl === 'string' ? { photos: [{ value: avatarUrl }] } : {}),
-  };
-}
-
-/** Gives the `id` for profiles of the emulator with opaque tokens. */
-async function emulatorProfile(client: ApiClient): Promise<EmulatorProfile> {
-  const { id, fullName } = fieldsOf(await client.get('/user'), 'data');
-  const displayName = textOf(fullName);
-  return {
-    ...(typeof id === 'string' ? { id } : {}),
-    ...(displayName === undefined ? {} : { displayName }),
   };
 }

@@ -1,3 +1,5 @@
+import type { ApiClient } from '../api/api-client.js';
+
 /** A JSON object of a service. */
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -10,32 +12,44 @@ export interface ServiceProfile {
   readonly emails?: readonly { readonly value: string }[];
 }
 
-/** The fields of a service's answer that make a {@link ServiceProfile}. */
-export interface ProfileFields {
-  readonly id: unknown;
-  readonly username?: unknown;
-  readonly displayName?: unknown;
-  readonly email?: unknown;
+/** Names of the fields that make a {@link ServiceProfile}. Those of `displayName` are joined. */
+interface ProfileFields {
+  readonly id: string;
+  readonly username?: string;
+  readonly displayName?: string | readonly string[];
+  readonly email?: string;
 }
 
 /**
- * Returns the profile of a user.
+ * Returns a `userProfile`. It throws a TypeError if the answer has no `id`: users without one would share an identity. A number
+ * beyond 2^53 is none, because JSON.parse rounds it.
  *
- * @throws TypeError if there is no `id`: users without one would share an identity. A number beyond 2^53 is none,
- *   because JSON.parse rounds it
+ * @param source - Path of the API, or what reads the answer.
+ * @param path - Leads to the object with the fields.
  */
-export function serviceProfile({ id, username, displayName, email }: ProfileFields): ServiceProfile {
-  const isId = Number.isSafeInteger(id) || textOf(id) !== undefined;
-  if (!isId) {
-    throw new TypeError(
-      "userProfile: the service's answer names no user (expected a text or an integer). Set the option userProfile to a function of your own that returns { id }.",
-    );
-  }
-  return {
-    id: String(id),
-    ...(textOf(username) === undefined ? {} : { username: String(username) }),
-    ...(textOf(displayName) === undefined ? {} : { displayName: String(displayName) }),
-    ...(textOf(email) === undefined ? {} : { emails: [{ value: String(email) }] }),
+export function profileFrom(
+  source: string | ((client: ApiClient, tokenResponse: Fields) => unknown),
+  names: ProfileFields,
+  ...path: readonly string[]
+): (client: ApiClient, tokenResponse: Fields) => Promise<ServiceProfile> {
+  return async (client, tokenResponse) => {
+    const answer = typeof source === 'string' ? client.get(source) : source(client, tokenResponse);
+    const fields = fieldsOf(await answer, ...path);
+    const textAt = (name = '') => textOf(fields[name]);
+    const id = Number.isSafeInteger(fields[names.id]) ? String(fields[names.id]) : textAt(names.id);
+    if (id === undefined) {
+      throw new TypeError(
+        "userProfile: the service's answer names no user (expected a text or an integer). Set the option userProfile to a function of your own that returns { id }.",
+      );
+    }
+    const [username, email] = [textAt(names.username), textAt(names.email)];
+    const displayName = textOf([names.displayName ?? []].flat().map(textAt).filter(Boolean).join(' '));
+    return {
+      id,
+      ...(username && { username }),
+      ...(displayName && { displayName }),
+      ...(email && { emails: [{ value: email }] }),
+    };
   };
 }
 

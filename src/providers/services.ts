@@ -1,6 +1,6 @@
 import type { ApiClient } from '../api/api-client.js';
 import type { StrategyOptions } from '../options.js';
-import { claimsOf, type Fields, fieldsOf, type ServiceProfile, serviceProfile, textOf } from './service-profile.js';
+import { claimsOf, type Fields, fieldsOf, profileFrom, type ServiceProfile } from './service-profile.js';
 
 /** The words of a refusal. */
 type Refusal = Parameters<NonNullable<StrategyOptions['endsGrant']>>[0];
@@ -82,10 +82,7 @@ export const gitlab: IdentifyingProvider = Object.freeze({
   apiPath: '/api/v4',
   pkce: true,
   tokenRequest: 'form',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, username, name, email } = fieldsOf(await client.get('/user'));
-    return serviceProfile({ id, username, displayName: name, email });
-  },
+  userProfile: profileFrom('/user', { id: 'id', username: 'username', displayName: 'name', email: 'email' }),
 });
 
 /**
@@ -103,10 +100,7 @@ export const atlassian: IdentifyingProvider = Object.freeze({
   pkce: true,
   apiPath: '',
   authorizationParams: Object.freeze({ audience: 'api.atlassian.com', prompt: 'consent' }),
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { account_id: id, nickname, name, email } = fieldsOf(await client.get('/me'));
-    return serviceProfile({ id, username: nickname, displayName: name, email });
-  },
+  userProfile: profileFrom('/me', { id: 'account_id', username: 'nickname', displayName: 'name', email: 'email' }),
 });
 
 /**
@@ -122,11 +116,11 @@ export const linear: IdentifyingProvider = Object.freeze({
   apiPath: '',
   tokenRequest: 'form',
   scopeSeparator: ',',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const body = await client.post('/graphql', { json: { query: '{ viewer { id name displayName email } }' } });
-    const { id, displayName, name, email } = fieldsOf(body, 'data', 'viewer');
-    return serviceProfile({ id, username: displayName, displayName: name, email });
-  },
+  userProfile: profileFrom(
+    (client) => client.post('/graphql', { json: { query: '{ viewer { id name displayName email } }' } }),
+    { id: 'id', username: 'displayName', displayName: 'name', email: 'email' },
+    ...['data', 'viewer'],
+  ),
 });
 
 /**
@@ -144,7 +138,7 @@ export const hubspot: IdentifyingProvider = Object.freeze({
   apiPath: '',
   pkce: true,
   tokenRequest: 'form',
-  userProfile: async (_client: ApiClient, { user_id: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+  userProfile: profileFrom((_client, tokens) => tokens, { id: 'user_id' }),
   // As its support and integrators report it: the reference shows no error of a refresh.
   endsGrant: ({ error }: Refusal): boolean => error === 'invalid_grant' || error === 'BAD_REFRESH_TOKEN',
 });
@@ -163,10 +157,7 @@ export const zoom: IdentifyingProvider = Object.freeze({
   pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'basic',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, display_name: displayName, email } = fieldsOf(await client.get('/users/me'));
-    return serviceProfile({ id, displayName, email });
-  },
+  userProfile: profileFrom('/users/me', { id: 'id', displayName: 'display_name', email: 'email' }),
 });
 
 /**
@@ -186,10 +177,7 @@ export const box: IdentifyingProvider = Object.freeze({
   scope: '',
   pkce: true,
   tokenRequest: 'form',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, name, login } = fieldsOf(await client.get('/users/me'));
-    return serviceProfile({ id, displayName: name, email: login });
-  },
+  userProfile: profileFrom('/users/me', { id: 'id', displayName: 'name', email: 'login' }),
 });
 
 /**
@@ -206,7 +194,7 @@ export const miro: IdentifyingProvider = Object.freeze({
   scope: '',
   pkce: true,
   tokenRequest: 'form',
-  userProfile: async (_client: ApiClient, { user_id: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+  userProfile: profileFrom((_client, tokens) => tokens, { id: 'user_id' }),
 });
 
 /**
@@ -223,7 +211,7 @@ export const calendly: IdentifyingProvider = Object.freeze({
   scope: '',
   pkce: true,
   tokenRequest: 'form',
-  userProfile: async (_client: ApiClient, { owner: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+  userProfile: profileFrom((_client, tokens) => tokens, { id: 'owner' }),
 });
 
 /**
@@ -242,10 +230,7 @@ export const github: IdentifyingProvider = Object.freeze({
   scope: '',
   pkce: true,
   tokenRequest: 'form',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, login, name, email } = fieldsOf(await client.get('/user'));
-    return serviceProfile({ id, username: login, displayName: name, email });
-  },
+  userProfile: profileFrom('/user', { id: 'id', username: 'login', displayName: 'name', email: 'email' }),
   // Of an OAuth app: a scope grants those below it, and GitHub leaves these out of its answer.
   grantedScopes: (names: string[]): string[] => names.flatMap(withImpliedScopes),
 });
@@ -270,10 +255,7 @@ export const google: IdentifyingProvider = Object.freeze({
   tokenRequest: 'form',
   clientAuthentication: 'body',
   authorizationParams: Object.freeze({ access_type: 'offline', prompt: 'consent' }),
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { sub: id, name, email } = fieldsOf(await client.get('/oauth2/v3/userinfo'));
-    return serviceProfile({ id, displayName: name, email });
-  },
+  userProfile: profileFrom('/oauth2/v3/userinfo', { id: 'sub', displayName: 'name', email: 'email' }),
   // It answers with the long names of `email` and `profile`.
   grantedScopes: (names: string[]): string[] => withShortNames(names, 'https://www.googleapis.com/auth/userinfo.'),
 });
@@ -296,10 +278,12 @@ export const microsoft: IdentifyingProvider = Object.freeze({
   pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, userPrincipalName: username, displayName, mail: email } = fieldsOf(await client.get('/me'));
-    return serviceProfile({ id, username, displayName, email });
-  },
+  userProfile: profileFrom('/me', {
+    id: 'id',
+    username: 'userPrincipalName',
+    displayName: 'displayName',
+    email: 'mail',
+  }),
   // It answers with the names of the API in full, or short, and leaves `offline_access` out.
   grantedScopes: (names: string[]): string[] => [
     ...withShortNames(names, 'https://graph.microsoft.com/'),
@@ -326,10 +310,12 @@ export const discord: IdentifyingProvider = Object.freeze({
   pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, username, global_name: displayName, email } = fieldsOf(await client.get('/users/@me'));
-    return serviceProfile({ id, username, displayName, email });
-  },
+  userProfile: profileFrom('/users/@me', {
+    id: 'id',
+    username: 'username',
+    displayName: 'global_name',
+    email: 'email',
+  }),
 });
 
 /**
@@ -349,10 +335,12 @@ export const twitch: IdentifyingProvider = Object.freeze({
   pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'body',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, login, display_name: displayName, email } = fieldsOf(await client.get('/users'), 'data', '0');
-    return serviceProfile({ id, username: login, displayName, email });
-  },
+  userProfile: profileFrom(
+    '/users',
+    { id: 'id', username: 'login', displayName: 'display_name', email: 'email' },
+    'data',
+    '0',
+  ),
   // Twitch has no word of RFC 6749, and leaves the field `error` out at times.
   endsGrant: ({ error, description }: Refusal): boolean =>
     error === 'invalid_grant' || description === 'Invalid refresh token',
@@ -375,10 +363,7 @@ export const spotify: IdentifyingProvider = Object.freeze({
   pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'basic',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, display_name: displayName, email } = fieldsOf(await client.get('/me'));
-    return serviceProfile({ id, displayName, email });
-  },
+  userProfile: profileFrom('/me', { id: 'id', displayName: 'display_name', email: 'email' }),
 });
 
 /**
@@ -400,8 +385,7 @@ export const quickbooks: IdentifyingProvider = Object.freeze({
   pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'basic',
-  userProfile: async (_client: ApiClient, { id_token: idToken }: Fields): Promise<ServiceProfile> =>
-    serviceProfile({ id: claimsOf(idToken).sub }),
+  userProfile: profileFrom((_client, { id_token: idToken }) => claimsOf(idToken), { id: 'sub' }),
 });
 
 /**
@@ -419,10 +403,7 @@ export const linkedin: IdentifyingProvider = Object.freeze({
   tokenPath: '/oauth/v2/accessToken',
   apiPath: '',
   tokenRequest: 'form',
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { sub: id, name, email } = fieldsOf(await client.get('/v2/userinfo'));
-    return serviceProfile({ id, displayName: name, email });
-  },
+  userProfile: profileFrom('/v2/userinfo', { id: 'sub', displayName: 'name', email: 'email' }),
   // Integrators report both words.
   endsGrant: ({ error, description = '' }: Refusal): boolean =>
     error === 'invalid_grant' ||
@@ -446,7 +427,7 @@ export const fitbit: IdentifyingProvider = Object.freeze({
   pkce: true,
   tokenRequest: 'form',
   clientAuthentication: 'basic',
-  userProfile: async (_client: ApiClient, { user_id: id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+  userProfile: profileFrom((_client, tokens) => tokens, { id: 'user_id' }),
 });
 
 /**
@@ -462,11 +443,11 @@ export const strava: IdentifyingProvider = Object.freeze({
   apiPath: '/api/v3',
   tokenRequest: 'form',
   scopeSeparator: ',',
-  userProfile: async (_client: ApiClient, answer: Fields): Promise<ServiceProfile> => {
-    const { id, username, firstname, lastname } = fieldsOf(answer, 'athlete');
-    const names = [textOf(firstname), textOf(lastname)].filter((name) => name !== undefined);
-    return serviceProfile({ id, username, displayName: names.join(' ') });
-  },
+  userProfile: profileFrom(
+    (_client, tokens) => tokens,
+    { id: 'id', username: 'username', displayName: ['firstname', 'lastname'] },
+    'athlete',
+  ),
   // No word of RFC 6749: `{ message, errors: [{ resource: 'RefreshToken', code: 'invalid' }] }`.
   endsGrant: ({ body }: Refusal): boolean => {
     const { errors } = fieldsOf(body);
@@ -492,7 +473,7 @@ export const salesforce: Omit<IdentifyingProvider, 'baseUrl'> = Object.freeze({
   pkce: true,
   tokenRequest: 'form',
   accessTokenLifetime: 7_200,
-  userProfile: async (_client: ApiClient, { id }: Fields): Promise<ServiceProfile> => serviceProfile({ id }),
+  userProfile: profileFrom((_client, tokens) => tokens, { id: 'id' }),
   // Of two refreshes at once, the second is refused with this word too, although the refresh token is alive.
   endsGrant: ({ error, description }: Refusal): boolean =>
     error === 'invalid_grant' && !/already being processed/i.test(description ?? ''),

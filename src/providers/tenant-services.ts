@@ -1,6 +1,6 @@
 import type { ApiClient } from '../api/api-client.js';
 import type { StrategyOptions } from '../options.js';
-import { type Fields, fieldsOf, type ServiceProfile, serviceProfile } from './service-profile.js';
+import { type Fields, profileFrom, type ServiceProfile } from './service-profile.js';
 
 /**
  * Options of a service whose customers each have a host: `authUrl` and `baseUrl` are the customer's. To be spread into the options
@@ -26,10 +26,7 @@ export const zendesk: TenantProvider = Object.freeze({
   authorizationPath: '/oauth/authorizations/new',
   tokenPath: '/oauth/tokens',
   pkce: true,
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const { id, name, email } = fieldsOf(await client.get('/users/me.json'), 'user');
-    return serviceProfile({ id, displayName: name, email });
-  },
+  userProfile: profileFrom('/users/me.json', { id: 'id', displayName: 'name', email: 'email' }, 'user'),
 });
 
 /**
@@ -49,13 +46,9 @@ export const shopify: TenantProvider = Object.freeze({
   accessTokenHeader: 'X-Shopify-Access-Token',
   tokenParams: ({ grantType }: { readonly grantType: string }): Readonly<Record<string, string>> =>
     grantType === 'authorization_code' ? { expiring: '1' } : {},
-  userProfile: async (client: ApiClient): Promise<ServiceProfile> => {
-    const json = { query: '{ shop { id name myshopifyDomain } }' };
-    const { id, name, myshopifyDomain } = fieldsOf(
-      await client.post('/2026-10/graphql.json', { json }),
-      'data',
-      'shop',
-    );
-    return serviceProfile({ id, username: myshopifyDomain, displayName: name });
-  },
+  userProfile: profileFrom(
+    (client) => client.post('/2026-10/graphql.json', { json: { query: '{ shop { id name myshopifyDomain } }' } }),
+    { id: 'id', username: 'myshopifyDomain', displayName: 'name' },
+    ...['data', 'shop'],
+  ),
 });
