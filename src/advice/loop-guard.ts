@@ -77,14 +77,13 @@ export class LoopGuard {
   }
 
   /** Returns true if the request may have a cookie of rounds. Most have none. */
-  isIn(cookieHeader: string | undefined): boolean {
-    return cookieHeader !== undefined && this.#cookie.isIn({ cookieHeader });
+  hasCookie(cookieHeader: string | undefined): boolean {
+    return cookieHeader !== undefined && this.#cookie.isSet({ cookieHeader });
   }
 
   /**
    * Records how the browser has come back from its login. With its grant it starts counting anew, unless another request came
-   * without: of two processes that keep separate sessions, one knows the session. To be called if the cookie {@link isIn}
-   * the request.
+   * without: of two processes that keep separate sessions, one knows the session. To be called if the request {@link hasCookie}.
    *
    * @param found `lost`: the session is there, and its grant was not found.
    */

@@ -47,7 +47,7 @@ export abstract class Exchange<R> implements Expiring {
   /** Has the request's connection. */
   #pool: Agent | undefined;
   #received = 0;
-  #isOver = false;
+  #isSettled = false;
 
   constructor(
     request: HttpRequest,
@@ -109,7 +109,7 @@ export abstract class Exchange<R> implements Expiring {
   /** Called once there is a connection, before anything is sent. */
   onConnect(abort: (reason: Error) => void): void {
     // It ended while it waited for a connection: nothing may be sent.
-    if (this.#isOver) abort(new TransportError('aborted', false));
+    if (this.#isSettled) abort(new TransportError('aborted', false));
     else {
       this.#abort = abort;
       this.connected?.();
@@ -118,7 +118,7 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Called for each informational response, and for the final one. */
   onHeaders(status: number, headers: RawHeaders, resume: () => void): boolean {
-    if (this.#isOver || status < 200 || this.status !== 0) return true;
+    if (this.#isSettled || status < 200 || this.status !== 0) return true;
     const { maxBytes = Infinity, method } = this.request;
     const bodyHeaders = decodeHeaders(headers, BODY_HEADER_LENGTHS);
     this.status = status;
@@ -136,7 +136,7 @@ export abstract class Exchange<R> implements Expiring {
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#isOver) return true;
+    if (this.#isSettled) return true;
     this.#received += chunk.length;
     if (this.#received <= (this.request.maxBytes ?? Infinity)) return this.receive(chunk);
     this.fail('too-large');
@@ -144,7 +144,7 @@ export abstract class Exchange<R> implements Expiring {
   }
 
   onComplete(): void {
-    if (this.#isOver) return;
+    if (this.#isSettled) return;
     if (this.status === 0) {
       this.onError(new Error('The dispatcher ended the request without a response'));
       return;
@@ -154,7 +154,7 @@ export abstract class Exchange<R> implements Expiring {
   }
 
   onError(fault: unknown): void {
-    if (this.#isOver) return;
+    if (this.#isSettled) return;
     // The Content-Length of a 304 is that of the representation (RFC 9110, 8.6); undici expects a body of that length.
     if (this.status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
       this.onComplete();
@@ -173,14 +173,14 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Ends the exchange from this side. */
   protected fail(kind: TransportFault): void {
-    if (this.#isOver) return;
+    if (this.#isSettled) return;
     const error = new TransportError(kind, this.#abort !== undefined, undefined, this.request.origin);
     this.#end(error);
     this.#abort?.(error);
   }
 
   #end(error?: unknown): void {
-    this.#isOver = true;
+    this.#isSettled = true;
     this.deadlines.remove(this);
     this.request.signal?.removeEventListener('abort', this);
     this.request.onEnd?.();

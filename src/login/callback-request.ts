@@ -194,14 +194,14 @@ export function readCallbackQuery(url: string): CallbackQuery | undefined {
   let isMalformed = false;
   for (const [name, value] of parametersOf(url)) {
     const [stem = ''] = name.split('[', 1);
-    const isOurs = Object.hasOwn(MAX_LENGTH, stem);
-    isCallback ||= isOurs;
+    const isParameter = Object.hasOwn(MAX_LENGTH, stem);
+    isCallback ||= isParameter;
     // Bracketed forms of our parameters, and whatever reaches for a prototype.
-    isMalformed ||= value === '__proto__' || name.includes('__proto__') || (isOurs && stem !== name);
+    isMalformed ||= value === '__proto__' || name.includes('__proto__') || (isParameter && stem !== name);
     // Of several, none can be trusted to be this server's.
     if (name === 'iss') issuer = issuer === undefined ? value : '';
     if (name === 'error_description') description ??= value.slice(0, MAX_DESCRIPTION_LENGTH);
-    if (!isOurs || isMalformed) continue;
+    if (!isParameter || isMalformed) continue;
     const known = name as keyof typeof MAX_LENGTH;
     isMalformed = found[known] !== undefined || value === '' || value.length > MAX_LENGTH[known];
     if (VISIBLE_ASCII.test(value)) found[known] = value;

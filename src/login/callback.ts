@@ -83,7 +83,7 @@ async function succeed(
   const { returnTo, tokens, verdict } = login;
   const { loops } = advice;
   // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
-  const isCounted = route.establishesSession && (returnTo !== undefined || loops.isIn(visit.headers.cookie));
+  const isCounted = route.establishesSession && (returnTo !== undefined || loops.hasCookie(visit.headers.cookie));
   const isKnown = isCounted && !loops.isBroken(visit) && (await grants.hasGrant(visit.req, manager));
   // Rounds are those of the user's tabs: a popup leads to no page.
   const mayBeRound = isCounted && !isKnown && !popup;

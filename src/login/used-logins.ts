@@ -24,7 +24,7 @@ export interface UsedLoginsOptions {
 }
 
 /** A callback that uses a login up. */
-export class RunningCallback<T> {
+export class CallbackClaim<T> {
   /** Epoch milliseconds at which its login expires. */
   readonly expiresAt: number;
   /** The token store that has the mark of the login, if this callback has left one. */
@@ -73,9 +73,9 @@ export class RunningCallback<T> {
 export class UsedLogins<T> {
   readonly #options: UsedLoginsOptions;
   /** By {@link keyOf} the state, in the order of use: nearly that of expiry. */
-  readonly #used = new Map<string, RunningCallback<T>>();
+  readonly #used = new Map<string, CallbackClaim<T>>();
   /** Stands for the callbacks that ended last. */
-  #lastEnd: RunningCallback<T> | undefined;
+  #lastEnd: CallbackClaim<T> | undefined;
   /** The version of all marks of this object. */
   readonly #markVersion = randomInt(1, 2 ** 47);
   /** Runs while there are used logins: forgets the expired ones. */
@@ -97,12 +97,12 @@ export class UsedLogins<T> {
     state: string,
     expiresAt: number,
     access: StoreAccess,
-  ): Promise<{ readonly isFirst: boolean; readonly callback: RunningCallback<T> }> {
+  ): Promise<{ readonly isFirst: boolean; readonly callback: CallbackClaim<T> }> {
     this.#forgetExpired();
     const key = keyOf(state);
     const before = this.#used.get(key);
     if (before && !before.hasFailed) return { isFirst: false, callback: before };
-    const callback = new RunningCallback<T>(expiresAt);
+    const callback = new CallbackClaim<T>(expiresAt);
     this.#used.set(key, callback);
     this.#schedule();
     let isFirst = true;
@@ -118,18 +118,18 @@ export class UsedLogins<T> {
   }
 
   /** Ends the callback of a login. @param abandoned Its outcome, if its browser has gone away: the browser's next request takes it. */
-  end(state: string, callback: RunningCallback<T>, abandoned: T | undefined): void {
+  end(state: string, callback: CallbackClaim<T>, abandoned: T | undefined): void {
     callback.end(abandoned);
     const key = keyOf(state);
     if (abandoned === undefined && this.#used.has(key)) this.#used.set(key, this.#endedLike(callback));
   }
 
   /** Returns an ended callback that expires no sooner. A separate object would be most of the memory of a used login. */
-  #endedLike({ expiresAt, markedIn }: RunningCallback<T>): RunningCallback<T> {
+  #endedLike({ expiresAt, markedIn }: CallbackClaim<T>): CallbackClaim<T> {
     const last = this.#lastEnd;
     const laterMs = last && last.markedIn === markedIn ? last.expiresAt - expiresAt : -1;
     if (last && laterMs >= 0 && laterMs <= SHARED_END_MS) return last;
-    const ended = new RunningCallback<T>(expiresAt + SHARED_END_MS);
+    const ended = new CallbackClaim<T>(expiresAt + SHARED_END_MS);
     ended.markedIn = markedIn;
     ended.end(undefined);
     this.#lastEnd = ended;
@@ -178,7 +178,7 @@ export class UsedLogins<T> {
   async #mark(
     access: StoreAccess,
     state: string,
-    callback: RunningCallback<T>,
+    callback: CallbackClaim<T>,
     ownVersion: number | undefined,
   ): Promise<boolean> {
     const { expiresAt } = callback;

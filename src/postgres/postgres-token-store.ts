@@ -70,7 +70,7 @@ export function postgresTokenStore(
 /** How long a notification may take, in milliseconds. */
 const HEARD_MS = 5_000;
 
-function warnOfDeafness(): void {
+function warnNoNotifications(): void {
   process.emitWarning(
     'postgresTokenStore: no notification of PostgreSQL arrives, most likely because the pool leads to PgBouncer in transaction mode. What another process deletes or imports holds here only after cache.ttl (30 s unless set). To have it hold at once, give the store a pool that leads to PostgreSQL itself, or to PgBouncer in session mode.',
     { code: 'ERR_NO_NOTIFICATIONS' },
@@ -111,7 +111,7 @@ function listenOn(pool: PostgresPoolLike, channel: string): ListenForChanges | u
       .query('SELECT pg_notify($1, $2)', [channel, probe])
       .then(() => pause(HEARD_MS, { signal, unref: true }))
       .then(() => {
-        if (!isHeard && !hasWarned) warnOfDeafness();
+        if (!isHeard && !hasWarned) warnNoNotifications();
         hasWarned ||= !isHeard;
       })
       // The pool fails or is ended, or the connection is: that says nothing of notifications.

@@ -12,7 +12,7 @@ const OF_THE_CLIENT: ReadonlySet<string> = new Set(['client_id', 'client_secret'
  *
  * @throws ConfigurationError `applicationGrant` if the function throws, takes longer than `timeoutMs`, or returns no parameters
  */
-export async function askForParameters(
+export async function resolveParameters(
   applicationGrant: ApplicationGrant,
   grantId: string,
   timeoutMs: number,

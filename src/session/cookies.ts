@@ -30,13 +30,13 @@ export class SealedCookie<Content extends readonly unknown[]> {
   }
 
   /** Returns true if the request has the cookie, as far as a look at its header shows. */
-  isIn({ cookieHeader }: Pick<Visit, 'cookieHeader'>): boolean {
+  isSet({ cookieHeader }: Pick<Visit, 'cookieHeader'>): boolean {
     return cookieHeader.includes(this.#options.name);
   }
 
   /** Returns the content, behind the time at which it was made; `undefined` if the cookie is older than its maximum age. */
   read(visit: Visit): readonly [at: number, ...Content] | undefined {
-    if (!this.isIn(visit)) return undefined;
+    if (!this.isSet(visit)) return undefined;
     const { seal, maxAgeS, clock } = this.#options;
     const value = visit.cookie(this.#nameFor(visit));
     const text = value && seal.open(this.#contextFor(visit), value);

@@ -28,7 +28,7 @@ import { Visit } from './visit.js';
 /** Learns how browsers come back from their logins. */
 export interface ReturnWatch {
   /** Returns true if the browser has logged in a moment ago. Most have not. */
-  isIn(cookieHeader: string | undefined): boolean;
+  hasCookie(cookieHeader: string | undefined): boolean;
   /** @param found `none`: no session, or no logged-in user; `lost`: a session whose grant was not found. */
   recordReturn(visit: Visit, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void;
   /** Records that a request came with a grant that is of no use, and is sent to the login. */
@@ -119,7 +119,7 @@ export class RequestClients {
     // What another request is for is known to its handler alone.
     const isPage = req.method === 'GET' || req.method === 'HEAD';
     const pending = source.prepare(isPage && !this.logoutRoutes.has(req));
-    if (!returns.isIn(req.headers.cookie)) return pending;
+    if (!returns.hasCookie(req.headers.cookie)) return pending;
     // No closure here: it would cost memory in each request that needs none.
     if (pending) return this.#attachedAfter(pending, req, res, source);
     returns.recordReturn(new Visit(req), res, 'grant');
@@ -149,7 +149,7 @@ export class RequestClients {
   #attachedWithout(req: IncomingMessage, res: ServerResponse, source: CredentialSource): void {
     const { grants, returns } = this.#options;
     if (!grants.canFindGrant(req)) this.#early.add(req);
-    const isReturn = source === this.#noGrant && returns.isIn(req.headers.cookie);
+    const isReturn = source === this.#noGrant && returns.hasCookie(req.headers.cookie);
     if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
   }
 

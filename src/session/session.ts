@@ -65,7 +65,7 @@ export async function reloadSession(visit: Visit, changes: SessionChanges): Prom
   if (!before || typeof before.reload !== 'function' || !isBroughtAlong(visit, id)) return before;
   const { reload } = before;
   const owner = JSON.stringify(passportRecordOf(req));
-  const isThere = await settle((done) => reload.call(before, done)).then(
+  const isReloaded = await settle((done) => reload.call(before, done)).then(
     () => true,
     (error: unknown) => {
       const isMissing =
@@ -75,7 +75,7 @@ export async function reloadSession(visit: Visit, changes: SessionChanges): Prom
     },
   );
   const session = sessionOf(req);
-  if (!isThere || !session || JSON.stringify(passportRecordOf(req)) !== owner) return undefined;
+  if (!isReloaded || !session || JSON.stringify(passportRecordOf(req)) !== owner) return undefined;
   for (const [name, value] of changes) {
     if (value === undefined) delete session[name];
     else session[name] = value;

@@ -17,8 +17,8 @@ const MAX_UNANSWERED = 3;
 /** Scopes that a page needs, and how often it has asked for them. */
 type Asked = readonly [scope: string, asked: number];
 
-/** Scopes that were not granted. `isNext`: the browser's next visit of the page is the callback's redirect, whatever its headers say. */
-type Refused = readonly [scope: string, isNext: boolean];
+/** Scopes that were not granted. `isOnRedirect`: the browser's next visit of the page is the callback's redirect, whatever its headers say. */
+type Refused = readonly [scope: string, isOnRedirect: boolean];
 
 /**
  * Carries scopes in short-lived sealed cookies. Each page has one for the scopes that it needs, bound to the grant: tabs do not
@@ -53,14 +53,14 @@ export class ScopeRequests implements PageScopes {
     }
     // Of a service at the application's own origin, the redirect has the headers of a click in the application. Of a consent
     // page with `Referrer-Policy: no-referrer`, Firefox marks it like an address that the visitor has typed.
-    const isNext = ['same-origin', 'none'].includes(String(visit.headers['sec-fetch-site']));
-    this.#refused.write(visit, res, [scope.join(' '), isNext]);
+    const isOnRedirect = ['same-origin', 'none'].includes(String(visit.headers['sec-fetch-site']));
+    this.#refused.write(visit, res, [scope.join(' '), isOnRedirect]);
   }
 
   isRefused(visit: Visit, res: ServerResponse, scope: readonly string[]): boolean {
-    const [at = 0, refused = '', isNext = false] = this.#refused.read(visit) ?? [];
+    const [at = 0, refused = '', isOnRedirect = false] = this.#refused.read(visit) ?? [];
     if (!scopeNames(refused).some((one) => scope.includes(one))) return false;
-    if (isNext) {
+    if (isOnRedirect) {
       this.#refused.write(visit, res, [refused, false], at);
       return true;
     }

@@ -26,7 +26,7 @@ import { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { scopeNames } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
-import { askForParameters } from '../refresh/application-grants.js';
+import { resolveParameters } from '../refresh/application-grants.js';
 import { GrantManager } from '../refresh/grant-manager.js';
 import { CookieSeal, cookieToken, SealedCookie } from '../session/cookies.js';
 import { GrantManagers } from '../session/grant-managers.js';
@@ -208,7 +208,7 @@ function managerFactory(
         if (grantChannel.hasSubscribers) grantChannel.publish({ ...named, grantId, action });
       },
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
-      parametersOf: applicationGrant && ((id) => askForParameters(applicationGrant, id, settings.timeoutMs)),
+      parametersOf: applicationGrant && ((id) => resolveParameters(applicationGrant, id, settings.timeoutMs)),
     });
   };
 }
