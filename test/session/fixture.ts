@@ -1,6 +1,5 @@
-import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { type IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import session, { MemoryStore } from 'express-session';
 
 /** A request as Node makes it, with what a framework, Passport or a session has added to it. */
 export function requestOf<T extends object>(headers: IncomingHttpHeaders = {}, added?: T): IncomingMessage & T {
@@ -17,23 +16,6 @@ export function throughProxy() {
   const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: '10.0.0.1' });
   const trusts = (address: unknown, hop: unknown) => address === '10.0.0.1' && hop === 0;
   return { socket, app: { get: (setting: string) => (setting === 'trust proxy fn' ? trusts : undefined) } };
-}
-
-/** Gives a request a new session of express-session. */
-export function withSession(req: IncomingMessage, store = new MemoryStore(), content: object = {}) {
-  const middleware = session({ store, secret: 'secret', resave: false, saveUninitialized: false });
-  let isThere = false;
-  middleware(req as never, new ServerResponse(req) as never, () => {
-    isThere = true;
-  });
-  if (!isThere) throw new Error('The session was not made at once');
-  const owned = req as IncomingMessage & {
-    session: Record<string, unknown>;
-    sessionID: string;
-    sessionStore: MemoryStore;
-  };
-  Object.assign(owned.session, content);
-  return owned;
 }
 
 /** Resolves when what has begun within this process has ended, such as calls of a store in memory. */

@@ -11,9 +11,9 @@ const SOURCE = '../../src/';
 
 const path = (relative) => fileURLToPath(new URL(relative, import.meta.url));
 
-/** Installs what stands for the servers, once: a Lua interpreter, and SQLite. */
+/** Installs what stands for the server, once: a Lua interpreter. */
 export function installSimulation() {
-  if (existsSync(path('node_modules/sql.js'))) return;
+  if (existsSync(path('node_modules/fengari'))) return;
   execFileSync('npm', ['ci', '--no-fund', '--no-audit'], { cwd: path('.'), stdio: ['ignore', 'ignore', 'inherit'] });
 }
 

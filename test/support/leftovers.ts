@@ -14,7 +14,7 @@ const KEPT =
  * How often the event loop turns, five milliseconds apart, for work that goes on behind a test: a process that got no time has
  * no turns. Longer than the package waits for a database or a service, which ends such work by itself; shorter than a lease.
  */
-const PATIENCE_TURNS = 4_000;
+const PATIENCE_TURNS = 2_400;
 
 type Collection = Map<unknown, unknown> | Set<unknown>;
 
