@@ -24,6 +24,8 @@ interface Watch {
   readonly collections: [WeakRef<Collection>, string][];
   readonly timers: Map<NodeJS.Timeout, string>;
   readonly listeners: Map<AbortSignal, Map<unknown, string>>;
+  /** What the running test may leave: see {@link mayLeave}. Here, since a helper keeps the instance of this file with which it was loaded. */
+  allowed?: RegExp | undefined;
 }
 
 /** Something that is there: an entry of a collection, a timer, or a listener of a signal. */
@@ -36,16 +38,13 @@ interface Thing {
 const WATCH = Symbol.for('what the package leaves behind');
 const watch: Watch = (Reflect.get(globalThis, WATCH) as Watch | undefined) ?? install();
 
-/** What the running test may leave: see {@link mayLeave}. */
-let allowed: RegExp | undefined;
-
 /** Says of the running test that something never ends there, such as a store that gives no lock back. @param what As the finding names it. */
 export function mayLeave(what: RegExp): void {
-  allowed = what;
+  watch.allowed = what;
 }
 
 beforeEach(({ task }) => {
-  allowed = undefined;
+  watch.allowed = undefined;
   if (!CHECKED.test(expect.getState().testPath ?? '')) return;
   watch.collections.splice(0, Infinity, ...watch.collections.filter(([reference]) => reference.deref()));
   const before = new Map<object, Set<unknown>>();
@@ -54,7 +53,7 @@ beforeEach(({ task }) => {
   onTestFinished(async () => {
     if (task.result?.state === 'fail') return;
     const left = () =>
-      things().flatMap(({ owner, key, what }) => (before.get(owner)?.has(key) || allowed?.test(what) ? [] : what));
+      things().flatMap(({ owner, key, what }) => (before.get(owner)?.has(key) || watch.allowed?.test(what) ? [] : what));
     for (let turn = 0; turn < PATIENCE_TURNS && left().length > 0; turn += 1) {
       await new Promise((resolve) => startTimer(resolve, 5));
     }
