@@ -1,7 +1,6 @@
 import type { StrategyOptions } from 'passport-oauth-app';
 import { EnvHttpProxyAgent } from 'undici';
 import { describe, expect, test } from 'vitest';
-import { authorizationAddress, endpointAddress } from '../../src/oauth/addresses.js';
 import { browser, loggedIn, logIn, logOut, open, projects, visit, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 
@@ -54,51 +53,6 @@ describe('an endpoint is used as it was given, with a trailing slash and a query
     expect(Object.fromEntries(asked.searchParams)).toMatchObject({ ...query, response_type: 'code' });
     const sent = running.requests.filter(({ method }) => method === 'POST').map((one) => [one.path, one.query]);
     expect(sent).toEqual([['/o/token/', query]]);
-  });
-
-  test.each([
-    '/',
-    '/token/',
-    '/token?a=b&c',
-    '/token/?a=b/c?d',
-    'https://auth.example.com/',
-    'https://auth.example.com/token/?a=b',
-    '/realms/our%20staff/token',
-    'http://127.0.0.1:4000/token/',
-  ])('%s', (address) => expect(endpointAddress('tokenPath', address)).toBe(address));
-
-  test.each([
-    ...[
-      undefined,
-      7,
-      ['/token'],
-      '',
-      'token',
-      '//evil.example',
-      '/a//b',
-      '/../token',
-      '/%2E%2e/token',
-      '/a%2ftoken',
-      '/a%5Ctoken',
-      '/100%/token',
-      '/token#part',
-      '/a b',
-      '/token?a b',
-    ],
-    ...[
-      'http://auth.example.com/token',
-      'https://user:SECRET@auth.example.com/token',
-      'https://auth.example.com/#part',
-    ],
-  ])('not %j', (address) => {
-    expect(() => endpointAddress('tokenPath', address)).toThrow(/^tokenPath: (?!.*SECRET)/);
-  });
-
-  test('the authorization endpoint, but for parameters of the package’s own, which may stand there once (RFC 6749, 3.1)', () => {
-    expect(authorizationAddress('authorizationPath', '/authorize/?tenant=a')).toBe('/authorize/?tenant=a');
-    for (const own of ['/authorize?state=x', 'https://auth.example.com/authorize?client_id=x']) {
-      expect(() => authorizationAddress('authorizationPath', own)).toThrow(/^authorizationPath: .*own/);
-    }
   });
 });
 

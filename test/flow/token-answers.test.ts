@@ -41,6 +41,7 @@ describe('a login works with', threats(33, 34), () => {
     ]),
     ['no refresh_token', { refresh_token: undefined }],
     ['a refresh_token that is null', { refresh_token: null }],
+    ['a refresh_token that is empty', { refresh_token: '' }],
     ['an access token that is no JWT', { access_token: 'opaque' }],
     ['fields that nobody knows', { scope: 'tm', __proto__x: 1 }],
     ['an access token of 16 KiB', { access_token: 'a'.repeat(16_384) }],

@@ -5,7 +5,7 @@ import { type Grants, grantOf, test, tokens } from '../refresh/fixture.js';
 import { json } from '../support/faulty-server.js';
 import { threats } from '../support/threats.js';
 
-const [OLD, NEW] = ['the old key, which is long enough', 'the new key, which is long enough'];
+const [OLD, _NEW] = ['the old key, which is long enough', 'the new key, which is long enough'];
 const STORE_ID = 'oauth-app+id';
 
 /** Saves a grant with these keys, and returns its record. */
@@ -68,13 +68,6 @@ describe.each([
     }
   });
 
-  test('is JSON, and shows no token', async ({ grants }) => {
-    const record = await recordOf(grants, keys);
-    expect(JSON.parse(JSON.stringify(record))).toEqual(record);
-    expect(JSON.stringify(record)).not.toMatch(/access-secret|refresh-secret/);
-    expect(record).toMatchObject({ expiresAt: grants.clock.now() + 7_200_000 });
-  });
-
   test('that is damaged counts as no grant, and is reported', async ({ grants }) => {
     const record = await recordOf(grants, keys);
     const damaged = [1, 'text', [], {}, { sealed: 'x' }, { version: 1, sealed: 7 }, { version: 1, sealed: '' }];
@@ -95,60 +88,6 @@ describe('an encrypted record', threats(53), () => {
     });
     expect(key).toBe('');
     expect((await recordOf(grants, [OLD])).sealed).not.toBe(sealed);
-  });
-
-  test('decrypts with any of the keys, and is encrypted with the first', async ({ grants }) => {
-    const ofOld = await recordOf(grants, [OLD]);
-    const ofBoth = await recordOf(grants, [NEW, OLD]);
-    expect(await read(grants, ofOld, [NEW, OLD])).toBe('access-secret');
-    expect(await read(grants, ofBoth, [NEW])).toBe('access-secret');
-    expect(await read(grants, ofOld, [NEW])).toBe('401, unreadable');
-    expect(await read(grants, ofBoth, [OLD])).toBe('401, unreadable');
-  });
-
-  test('does not decrypt under another id, of another strategy neither', async ({ grants }) => {
-    const record = await recordOf(grants, [OLD]);
-    for (const [strategyName, id] of [
-      ['oauth-app', 'ID'],
-      ['oauth-app', 'id2'],
-      ['other', 'id'],
-    ] as const) {
-      await grants.store.inner.set(`${strategyName}+${id}`, record);
-      const other = grants.another({ encryptionKeys: [OLD], strategyName });
-      await expect(other.current(id)).rejects.toMatchObject({ status: 401 });
-    }
-  });
-
-  test('is not accepted in the place of a plain one, nor a plain one in its place', async ({ grants }) => {
-    expect(await read(grants, await recordOf(grants, []), [OLD])).toBe('401, unreadable');
-    expect(await read(grants, await recordOf(grants, [OLD]), [])).toBe('401, unreadable');
-  });
-
-  test('does not decrypt if any part of it was changed, cut or made by hand', async ({ grants }) => {
-    const record = await recordOf(grants, [OLD]);
-    const { sealed } = record;
-    const parts = sealed.split('.');
-    const [header = '', ...rest] = parts;
-    const known = JSON.parse(Buffer.from(header, 'base64url').toString());
-    const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-    const headers = [
-      { alg: 'none' },
-      { alg: 'PBES2-HS256+A128KW', p2c: 1e9 },
-      { enc: 'A128CBC-HS256' },
-      { zip: 'DEF' },
-    ];
-    const forged = [
-      ...Array.from({ length: 20 }, (_none, index) => sealed.slice(0, index * 13)),
-      ...parts.map((part, at) =>
-        parts
-          .map((one, index) => (index === at ? `${part.startsWith('A') ? 'B' : 'A'}${part.slice(1)}` : one))
-          .join('.'),
-      ),
-      ...headers.map((change) => [encoded({ ...known, ...change }), ...rest].join('.')),
-      ...['plain text', '{"accessToken":"x"}', '....', 'a.b.c.d.e', 'eyJhbGciOiJub25lIn0.e30.'],
-      ...['__proto__', null].map((kid) => `${encoded({ alg: 'dir', enc: 'A256GCM', kid })}..a.b.c`),
-    ];
-    for (const one of forged) expect(await read(grants, { ...record, sealed: one }, [OLD])).toBe('401, unreadable');
   });
 });
 

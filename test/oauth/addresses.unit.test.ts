@@ -10,7 +10,6 @@ import {
   furtherOrigins,
   serviceAddress,
 } from '../../src/oauth/addresses.js';
-import { threats } from '../support/threats.js';
 
 test.each(['localhost', 'api.localhost', 'a.b.localhost', '127.0.0.1', '127.255.255.254', '[::1]'])(
   '%s is this machine',
@@ -46,22 +45,12 @@ test('a template keeps its label where it stands, even where the host says the s
   );
 });
 
-test.each(['https://{domain}', 'https://api.{domain}', 'https://{domain}:8080', 'https://{domain}/api.example.com'])(
-  'a template in which the token would choose the top-level domain is refused: %s',
-  threats(27),
-  (template) => {
-    expect(() => enterpriseAddress('enterpriseBaseUrl', template)).toThrow(/^enterpriseBaseUrl: /);
-  },
-);
-
 const URL_WANTED = 'expected an absolute URL, got';
 const HTTPS_WANTED = 'expected an https URL (http is for loopback hosts only), got';
 const BARE_URL_WANTED = 'expected a URL without credentials, query or fragment';
 const HOST_WANTED = 'expected a host of letters, digits, hyphens and dots, or an IP address';
-const DOMAIN_WANTED = 'expected a URL template that contains {domain} once, as in https://{domain}.api.example.com';
 const LABEL_WANTED =
   'expected {domain} to be one whole label of the host and not its last one, as in https://{domain}.api.example.com';
-const ORIGINS_WANTED = "expected a list of origins, such as ['https://{domain}.mcp.example.com']";
 const ENDPOINT_WANTED = 'expected a path such as /oauth/token (a trailing slash and a query are kept), or a whole URL';
 const PATH_WANTED = "expected a path such as /api/v2, or ''";
 
@@ -113,20 +102,10 @@ const refused: [check: (option: string, value: unknown) => unknown, value: unkno
   [serviceAddress, 'https://a!b.example', HOST_WANTED],
   [serviceAddress, 'https://a.example!', HOST_WANTED],
   [serviceAddress, 'mailto:a@b.example', HOST_WANTED],
-  [enterpriseAddress, 7, DOMAIN_WANTED],
-  [enterpriseAddress, 'https://a.example', DOMAIN_WANTED],
-  [enterpriseAddress, 'https://{domain}.{domain}.example', DOMAIN_WANTED],
   [enterpriseAddress, 'https://a-{domain}.example', LABEL_WANTED],
   [enterpriseAddress, 'https://a.example/{domain}', LABEL_WANTED],
   [enterpriseAddress, 'https://organization-domain.{domain}.example', LABEL_WANTED],
   [enterpriseAddress, 'http://{domain}.example', `${HTTPS_WANTED} http://organization-domain.example`],
-  [furtherOrigins, 'https://a.example', ORIGINS_WANTED],
-  [furtherOrigins, [7], `${URL_WANTED} number`],
-  [furtherOrigins, [['https://{domain}.example']], `${URL_WANTED} object`],
-  [furtherOrigins, ['https://a.example/path'], 'expected origins without a path'],
-  [furtherOrigins, ['https://{domain}.example/path'], 'expected origins without a path'],
-  [furtherOrigins, ['https://{tenant}.example'], DOMAIN_WANTED],
-  [furtherOrigins, ['https://domain}.example'], DOMAIN_WANTED],
   [endpointAddress, undefined, ENDPOINT_WANTED],
   [endpointAddress, ['/token'], ENDPOINT_WANTED],
   [endpointAddress, ['https://a.example'], ENDPOINT_WANTED],

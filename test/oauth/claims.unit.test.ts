@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ConfigurationError, TokenResponseError } from '../../src/errors.js';
-import { asOrganizationDomain, organizationDomainOf, readClaims, subjectOf } from '../../src/oauth/claims.js';
+import { readClaims, subjectOf } from '../../src/oauth/claims.js';
 import { threats } from '../support/threats.js';
 
 const part = (value: unknown) =>
@@ -85,48 +84,4 @@ test.each([
   [{}, undefined],
 ])('the subject of %j is %j', (claims, subject) => {
   expect(subjectOf(claims)).toBe(subject);
-});
-
-describe('an organization domain', () => {
-  test('does not show in the error', threats(27), () => {
-    expect(() => asOrganizationDomain('evil.example/SECRET')).toThrow(/^(?!.*evil)(?!.*SECRET)/);
-  });
-
-  test('is what the reader gives, of the claims', () => {
-    expect(organizationDomainOf({ org: 'Acme' }, ({ org }) => org)).toBe('acme');
-    expect(organizationDomainOf({ org: 'Acme' }, () => undefined)).toBeUndefined();
-    expect(organizationDomainOf({}, (_claims, { org }) => org, { org: 'acme' })).toBe('acme');
-  });
-
-  test.for([
-    ['ACME-2', 'acme-2'],
-    ['a'.repeat(63), 'a'.repeat(63)],
-    [undefined, undefined],
-    [null, undefined],
-    ['', undefined],
-  ])('is a label in lower case: %j is %j', ([value, domain]) => {
-    expect(asOrganizationDomain(value)).toBe(domain);
-  });
-
-  test.for(['a'.repeat(64), 'a.b', '-a', 'a-', 'a b', 'a\n', '\u212a', 7, ['acme'], {}, true])(
-    'is one label and nothing else: %j is refused',
-    threats(27),
-    (value) => {
-      const message =
-        'The access token names an organization domain that is not a DNS label (letters, digits and inner hyphens, at most 63). ' +
-        'Nothing was sent. If another claim holds the domain, set the option organizationDomain.';
-      const error = new TokenResponseError(message, { code: 'ERR_ORGANIZATION_DOMAIN' });
-      expect(() => asOrganizationDomain(value)).toThrow(error);
-    },
-  );
-
-  test('is the concern of the reader, whose error is one of the configuration', () => {
-    const fault = new TypeError('of the reader');
-    const read = () =>
-      organizationDomainOf({}, () => {
-        throw fault;
-      });
-    const message = 'organizationDomain: the function threw instead of returning a domain or undefined';
-    expect(read).toThrow(new ConfigurationError(message, { option: 'organizationDomain', cause: fault }));
-  });
 });

@@ -9,7 +9,6 @@ import {
   hangUp,
   json,
   REFUSING_ORIGIN,
-  reset,
   startFaultyServer,
 } from '../support/faulty-server.js';
 import { threats } from '../support/threats.js';
@@ -118,17 +117,6 @@ test('a refresh sends JSON with exactly the fields of service.md, 4.3', async ()
   });
 });
 
-test.each([
-  ['a reset', reset()],
-  ['a connection that ends', hangUp()],
-  ['a fault', answer(500, {}, '')],
-  ['an overload', answer(503, { 'retry-after': '1' }, '')],
-])('%s after the request left is not followed by a second try', threats(38), async (_what, behaviour) => {
-  server.always(behaviour);
-  await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
-  expect(server.requests).toHaveLength(1);
-});
-
 test('a refused connection ends in a ServiceUnavailableError that names the cause', threats(36), async () => {
   await expect(endpoint(REFUSING_ORIGIN).refresh('old')).rejects.toMatchObject({
     name: 'ServiceUnavailableError',
@@ -152,12 +140,6 @@ test.each([
   await expect(refreshed).rejects.toMatchObject({ name: 'ServiceUnavailableError' });
   expect(connections).toBe(tries);
   await dispatcher.close();
-});
-
-test('a redirect is not followed', threats(26), async () => {
-  server.always(answer(308, { location: `${server.origin}/elsewhere` }, ''));
-  await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'TokenError', error: 'unrecognized_error' });
-  expect(server.requests).toHaveLength(1);
 });
 
 test('a mebibyte is read, and one byte more is not', threats(31), async () => {

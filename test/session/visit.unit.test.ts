@@ -2,18 +2,11 @@ import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from '
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
-import {
-  isFetch,
-  isInForeignFrame,
-  isInFrame,
-  isPageRequest,
-  isPrefetch,
-  isSameOrigin,
-} from '../../src/session/fetch-metadata.js';
+import { isFetch, isInForeignFrame, isInFrame, isSameOrigin } from '../../src/session/fetch-metadata.js';
 import { frameworkError, refuseFramework } from '../../src/session/framework.js';
 import { locationOf, redirect } from '../../src/session/redirect.js';
-import { callOnce, settle, userIdOf } from '../../src/session/session.js';
-import { asRouted, parametersOf, pathOf, queryOf, routedPathOf, Visit } from '../../src/session/visit.js';
+import { callOnce, settle } from '../../src/session/session.js';
+import { parametersOf, routedPathOf, Visit } from '../../src/session/visit.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
 test('reads the parameters of any URL as URLSearchParams does', () => {
@@ -33,16 +26,6 @@ test('reads the parameters of any URL as URLSearchParams does', () => {
     ),
     { numRuns: 2000 },
   );
-});
-
-test.for<[what: string, added: object, url: string]>([
-  ['of Express, wherever it is mounted', { url: '/b?c', originalUrl: '/a/b?c' }, '/a/b?c'],
-  ['of Node', { url: '/b?c' }, '/b?c'],
-  ['of Node where that of Express is none', { url: '/b?c', originalUrl: 7 }, '/b?c'],
-  ['that is missing', { url: undefined }, '/'],
-])('the URL of a request is the one %s', ([, added, url]) => {
-  const visit = new Visit(requestOf({}, added));
-  expect([visit.url, visit.path]).toEqual([url, url.split('?')[0]]);
 });
 
 test.for<[prefix: string | undefined, url: string, added?: object]>([
@@ -65,24 +48,6 @@ test.for<[prefix: string | undefined, url: string, added?: object]>([
 });
 
 test.for([
-  ['/a', '/a', ''],
-  ['/a?b=1#c?', '/a', 'b=1'],
-  ['/a#b?c=1', '/a', 'c=1'],
-  ['/a?b=?c', '/a', 'b=%3Fc'],
-  ['?b=1', '', 'b=1'],
-  ['', '', ''],
-] as const)('of %j the path is %j and the query %j', ([url, path, query]) => {
-  expect(pathOf(url)).toBe(path);
-  if (!url.endsWith('#c?')) expect(queryOf(url).toString()).toBe(query);
-});
-
-test.for([
-  ['/A/B', '/a/b'],
-  ['/a/b/', '/a/b'],
-  ['/', ''],
-] as const)('%s is routed as %j', ([path, routed]) => expect(asRouted(path)).toBe(routed));
-
-test.for([
   ['/Callback/', '/auth/login', '/callback'],
   ['callback?x=1', '/auth/login?y=2', '/auth/callback'],
   ['../callback', '/auth/in/login', '/auth/callback'],
@@ -90,107 +55,6 @@ test.for([
   ['callback', 'http://other.example/auth/login', '/callback'],
 ] as const)('the callback URL %s of the request %s is routed at %s', ([callbackURL, url, path]) => {
   expect(routedPathOf(callbackURL, url)).toBe(path);
-});
-
-test.for<[user: unknown, id: string | undefined]>([
-  [{ id: '1', _id: '2', sub: '3', username: '4' }, '1'],
-  [{ id: undefined, _id: '2', sub: '3', username: '4' }, '2'],
-  [{ id: null, sub: '3', username: '4' }, '3'],
-  [{ id: '', username: '4' }, '4'],
-  [{ id: 0, username: '4' }, '0'],
-  [{ id: false, username: '4' }, 'false'],
-  [{ id: { tenant: 1, key: 2 } }, '{"tenant":1,"key":2}'],
-  [{ _id: { toJSON: () => 'hex' } }, '"hex"'],
-  [{ id: {} }, undefined],
-  [{ id: [] }, undefined],
-  [{ id: { toJSON: () => undefined } }, undefined],
-  [{ id: '', username: null }, undefined],
-  [{ name: 'Ada' }, undefined],
-  ['ada', 'ada'],
-  [7, '7'],
-  ['', undefined],
-  [null, undefined],
-  [undefined, undefined],
-])('the id of the user %j is %j', ([user, id]) => expect(userIdOf(user)).toBe(id));
-
-test.for<[what: string, added: object, isEncrypted: boolean]>([
-  ['over TLS', overTls(), true],
-  ['over plain http', {}, false],
-  ['that says so in part', { socket: Object.assign(overTls().socket, { encrypted: 1 }) }, false],
-  ['that Express takes for https', { protocol: 'https' }, true],
-  ['that Express takes for http, whatever the connection to the proxy is', { protocol: 'http', ...overTls() }, false],
-  ['over TLS with another protocol property', { protocol: 1, ...overTls() }, true],
-])('a request %s is told to be secure, or not', ([, added, isEncrypted]) =>
-  expect(new Visit(requestOf({}, added)).isSecure).toBe(isEncrypted),
-);
-
-const forwardedHost = 'x-forwarded-host';
-test.for<[headers: object, host: string | undefined, added?: object]>([
-  [{ host: 'app.example' }, 'app.example'],
-  [{ host: 'App_1.example:8080' }, 'App_1.example:8080'],
-  [{ host: '[2001:DB8::1.2.3.4]:65535' }, '[2001:DB8::1.2.3.4]:65535'],
-  [{ ':authority': 'app.example:1' }, 'app.example:1'],
-  [{ host: 'app.example', ':authority': 'other.example' }, 'app.example'],
-  [{ host: '', ':authority': 'app.example' }, 'app.example'],
-  [{}, undefined],
-  [{ ':authority': ['app.example'] }, undefined],
-  [{ host: 'app.example:' }, undefined],
-  [{ host: 'app.example:655360' }, undefined],
-  [{ host: 'app.example:65536' }, undefined],
-  [{ host: 'app.example:a' }, undefined],
-  [{ host: 'app.example/path' }, undefined],
-  [{ host: 'user@app.example' }, undefined],
-  [{ host: 'a b.example' }, undefined],
-  [{ host: '[::1' }, undefined],
-  [{ host: '[]' }, undefined],
-  [{ host: '[::g]' }, undefined],
-  [{ host: '' }, undefined],
-  [{ host: '1.2.3.256' }, undefined],
-  [{ host: 'inner', [forwardedHost]: 'app.example' }, 'app.example', throughProxy()],
-  [{ host: 'inner', [forwardedHost]: 'app.example, planted' }, 'app.example', throughProxy()],
-  [{ host: 'inner', [forwardedHost]: '' }, 'inner', throughProxy()],
-  [{ host: 'inner', [forwardedHost]: ', planted' }, 'inner', throughProxy()],
-  [{ host: 'inner' }, 'inner', throughProxy()],
-  [{ host: 'inner', [forwardedHost]: 'planted' }, 'inner'],
-])('a request with the headers %j is for the host %j', ([headers, host, added]) => {
-  expect(new Visit(requestOf(headers as never, added)).host).toBe(host);
-});
-
-test.for<[headers: IncomingHttpHeaders, isAhead: boolean]>([
-  [{ 'sec-purpose': 'prefetch;prerender' }, true],
-  [{ 'x-sec-purpose': 'prefetch' }, true],
-  [{ purpose: 'Prerender' }, true],
-  [{ 'x-purpose': 'preview' }, true],
-  [{ 'x-moz': 'prefetch' }, true],
-  [{ 'sec-purpose': 'other', 'x-moz': 'prefetch' }, true],
-  [{ 'sec-purpose': 'prefetches' }, false],
-  [{ 'sec-purpose': 'noprefetch' }, false],
-  [{ 'sec-purpose': 'other' }, false],
-  [{ 'sec-fetch-mode': 'prefetch' }, false],
-  [{}, false],
-])('a request with the headers %j is ahead of time: %s', ([headers, isAhead]) => {
-  expect(isPrefetch(headers)).toBe(isAhead);
-});
-
-const html = { accept: 'application/json, TEXT/html' };
-test.for<[method: string, headers: IncomingHttpHeaders, isPage: boolean]>([
-  ['GET', html, true],
-  ['HEAD', html, true],
-  ['POST', html, false],
-  ['POST', { 'sec-fetch-mode': 'navigate' }, false],
-  ['GET', { 'sec-fetch-mode': 'navigate' }, true],
-  ['GET', { 'sec-fetch-dest': 'iframe' }, true],
-  ['GET', { ...html, 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }, false],
-  ['GET', { ...html, 'sec-fetch-mode': 'cors' }, true],
-  ['GET', { ...html, 'sec-fetch-dest': 'document' }, true],
-  ['GET', { ...html, 'x-requested-with': 'XMLHttpRequest' }, false],
-  ['GET', { ...html, 'x-requested-with': '' }, false],
-  ['GET', { accept: 'text/htmlx' }, false],
-  ['GET', { accept: 'xtext/html' }, false],
-  ['GET', { accept: '*/*' }, false],
-  ['GET', {}, false],
-])('%s with the headers %j is for a page: %s', ([method, headers, isPage]) => {
-  expect(isPageRequest(method, headers)).toBe(isPage);
 });
 
 const script = { 'x-requested-with': 'XMLHttpRequest', host: 'app.example' };
@@ -280,14 +144,6 @@ test.for<[what: string, req: unknown, res: unknown, message: string | undefined]
   expect(next.mock.calls).toEqual(message === undefined ? [] : [[told]]);
   if (message === undefined) return;
   expect(() => refuseFramework(req as IncomingMessage, res, undefined, 'oauth-app')).toThrow(told);
-});
-
-test('a request that is its own raw one, or comes with a response of Node, is not refused', () => {
-  const own: Record<string, unknown> = {};
-  own.raw = own;
-  expect(frameworkError(own as never, methods)).toBeUndefined();
-  const req = requestOf({}, { raw: 'body' });
-  expect(refuseFramework(req, new ServerResponse(req), undefined, undefined)).toBe(false);
 });
 
 const fault = new Error('of the method');

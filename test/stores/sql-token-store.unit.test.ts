@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TokenStoreError } from '../../src/errors.js';
-import { PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore } from '../../src/sql/sql-token-store.js';
+import { type SqlDatabase, sqlTokenStore } from '../../src/sql/sql-token-store.js';
 import { stopTime } from '../support/stop-time.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
@@ -55,20 +55,12 @@ class Table {
       const row = this.rows.get(String(id));
       return row && isIt(row) && this.rows.delete(row.id) ? 1 : 0;
     };
-    const [first, second, third, fourth, fifth] = values;
+    const [first, second, third, fourth, _fifth] = values;
     switch (statement) {
       case 'get':
         return [alive(first)].flatMap((row) => (row ? [{ record: row.record }] : []));
-      case 'set':
-        return write(first, second, third, fourth);
       case 'add':
         return this.rows.has(String(first)) ? 0 : write(first, second, third, fourth);
-      case 'update':
-        return alive(fourth)?.version === fifth ? write(fourth, first, second, third) : 0;
-      case 'delete':
-        return remove(first, () => true);
-      case 'deleteVersion':
-        return remove(first, ({ version }) => version === second);
       case 'deleteExpired':
         return remove(first, ({ endsAt }) => endsAt <= this.now);
       case 'replaceLease':
@@ -77,16 +69,6 @@ class Table {
         return alive(first)?.record === second ? [{}] : [];
       case 'release':
         return remove(first, ({ record }) => record === second);
-      case 'sweep':
-        return [...this.rows.values()]
-          .filter(({ endsAt }) => endsAt <= this.now)
-          .slice(0, SWEEP_ROWS)
-          .filter(({ id }) => this.rows.delete(id)).length;
-      case 'list':
-        return [...this.rows.values()]
-          .filter(({ id, endsAt }) => id >= String(first) && id < String(second) && endsAt > this.now)
-          .sort((one, other) => (one.id < other.id ? -1 : 1))
-          .slice(0, PAGE_ROWS);
       default:
         return 0;
     }

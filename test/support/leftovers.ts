@@ -53,7 +53,9 @@ beforeEach(({ task }) => {
   onTestFinished(async () => {
     if (task.result?.state === 'fail') return;
     const left = () =>
-      things().flatMap(({ owner, key, what }) => (before.get(owner)?.has(key) || watch.allowed?.test(what) ? [] : what));
+      things().flatMap(({ owner, key, what }) =>
+        before.get(owner)?.has(key) || watch.allowed?.test(what) ? [] : what,
+      );
     for (let turn = 0; turn < PATIENCE_TURNS && left().length > 0; turn += 1) {
       await new Promise((resolve) => startTimer(resolve, 5));
     }
