@@ -1,18 +1,9 @@
 import { ofStrategy } from '../errors.js';
 import type { ApiContext } from './api-context.js';
-import { field, unusableResponse } from './api-error.js';
+import { ApiError, field, unusableResponse } from './api-error.js';
 import { CallLimit } from './call-limits.js';
 import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
-import {
-  LinkedPages,
-  type List,
-  type NextPage,
-  numberIn,
-  OffsetPages,
-  type Page,
-  type Position,
-} from './list-pages.js';
-import { apiPath, type Query, queryString } from './request-target.js';
+import { apiPath, type Query, queryString, type RequestTarget, targetOf } from './request-target.js';
 import type { ApiResponse } from './response.js';
 
 /** Options of `paginate`; those of a call apply to each page, `timeout` among them. */
@@ -34,10 +25,53 @@ export interface PaginateOptions<T = unknown> extends Omit<RequestOptions, 'json
   readonly maxPages?: number | undefined;
 }
 
-/** Makes one call, and returns its parsed response. */
-export type GetPage = (request: CallRequest) => Promise<ApiResponse>;
+/** What `next` returns: where the next page is; `undefined` or `false` after the last one. */
+export type NextPage = string | URL | Query | URLSearchParams | false | undefined;
+
+/** Where a page is. */
+interface Position {
+  readonly target: RequestTarget;
+  readonly offset: number;
+  /** Number of the page, from 1 on. */
+  readonly number: number;
+}
+
+/** A page as it was received. */
+interface ReceivedPage<T> {
+  readonly response: ApiResponse;
+  readonly items: readonly T[];
+  readonly position: Position;
+  readonly signal: AbortSignal;
+}
+
+/** What all pages of one list have in common. */
+interface List<T> {
+  readonly path: string;
+  /** Returns the target of the page with these parameters. */
+  target(parameters: Query | URLSearchParams): RequestTarget;
+  get(target: RequestTarget, signal: AbortSignal): Promise<ApiResponse>;
+  /** @throws TypeError, ApiError */
+  itemsOf(response: ApiResponse): readonly T[];
+  /** Returns the error for a response of the list. */
+  unusable(response: Pick<ApiResponse, 'data' | 'headers'>, reason: string): Error;
+}
+
+/** The items of a page; `next` is `undefined` after the last one. */
+interface Page<T> {
+  readonly items: readonly T[];
+  readonly next: Position | undefined;
+}
+
+/** Finds the page after another one. */
+type Follow<T> = (page: ReceivedPage<T>) => Page<T> | Promise<Page<T>>;
 
 const DEFAULT_LIMIT = 100;
+
+/** The page at which a list has to prove that it heeds `offset`, unless it has before. */
+const PROOF_PAGE = 100;
+
+/** An offset beyond the end of any list, and within 32 bits. */
+const BEYOND_THE_END = 2 ** 31 - 1;
 
 /**
  * Returns the items of a list, page by page.
@@ -46,15 +80,14 @@ const DEFAULT_LIMIT = 100;
  * @throws TypeError for wrong options
  */
 export function paginate<T>(
-  get: GetPage,
+  get: (request: CallRequest) => Promise<ApiResponse>,
   context: ApiContext,
   path: string,
   options: PaginateOptions<T>,
 ): AsyncIterableIterator<T> {
-  const { limit: _limit, offset: _offset, maxPages, ...given } = options;
-  const { readAhead = false, items, next, query, ...others } = given;
-  const limit = options.limit ?? numberIn(query, 'limit');
-  const offset = options.offset ?? numberIn(query, 'offset');
+  const { limit: _limit, offset: _offset, maxPages, readAhead = false, items, next, query, ...others } = options;
+  const limit = options.limit ?? numberIn(query, 'limit') ?? (next === undefined ? DEFAULT_LIMIT : undefined);
+  const offset = options.offset ?? numberIn(query, 'offset') ?? (next === undefined ? 0 : undefined);
   checkNumber('limit', limit, 1);
   checkNumber('offset', offset, 0);
   checkNumber('maxPages', maxPages, 1);
@@ -63,8 +96,7 @@ export function paginate<T>(
   const defaults = context.headers.parsed;
   const checkedPath = apiPath(path);
   requestTo({ path: checkedPath, query: queryString(query) }, 'GET', others, defaults);
-  const size = next === undefined ? (limit ?? DEFAULT_LIMIT) : limit;
-  const common = merged(query, { limit: size });
+  const common = merged(query, { limit });
   const list: List<T> = {
     path,
     target: (parameters) => ({ path: checkedPath, query: queryString(merged(common, parameters)) }),
@@ -78,13 +110,31 @@ export function paginate<T>(
     unusable: ({ data, headers }, reason) =>
       ofStrategy(unusableResponse(reason, { data, headers, method: 'GET', path }), context.strategyName),
   };
-  const strategy = next === undefined ? new OffsetPages(list, limit ?? DEFAULT_LIMIT) : new LinkedPages(list, next);
-  const start = list.target({ offset: next === undefined ? (offset ?? 0) : offset });
-  return iterate(getPage, context, { target: start, offset: offset ?? 0, number: 1 }, readAhead, options.signal);
+  const follow = next === undefined ? byOffset(list, limit ?? DEFAULT_LIMIT) : byNext(list, next);
+  return iterate();
+
+  async function* iterate(): AsyncGenerator<T, void, undefined> {
+    // Created with the first item: an iterator that is never used must not hold the caller's signal.
+    const all = new CallLimit(context.deadlines, Infinity, options.signal);
+    let pending = getPage({ target: list.target({ offset }), offset: offset ?? 0, number: 1 }, all.signal);
+    try {
+      for (;;) {
+        const page = await pending;
+        const ahead = readAhead && page.next !== undefined ? getPage(page.next, all.signal) : undefined;
+        // Its error is for the reader who gets there.
+        ahead?.catch(() => {});
+        yield* page.items;
+        if (page.next === undefined) return;
+        pending = ahead ?? getPage(page.next, all.signal);
+      }
+    } finally {
+      all.abort();
+    }
+  }
 
   async function getPage(position: Position, signal: AbortSignal): Promise<Page<T>> {
     const response = await list.get(position.target, signal);
-    const page = await strategy.follow({ response, items: list.itemsOf(response), position, signal });
+    const page = await follow({ response, items: list.itemsOf(response), position, signal });
     if (page.next === undefined || maxPages === undefined || position.number < maxPages) return page;
     throw list.unusable(response, `the list has not ended after ${maxPages} pages, the option \`maxPages\`.`);
   }
@@ -105,29 +155,81 @@ function checkNumber(option: string, value: number | undefined, min: number): vo
   throw new TypeError(`${option}: expected an integer, ${min} or more`);
 }
 
-async function* iterate<T>(
-  getPage: (position: Position, signal: AbortSignal) => Promise<Page<T>>,
-  { deadlines }: ApiContext,
-  start: Position,
-  readAhead: boolean,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<T, void, undefined> {
-  // Created with the first item: an iterator that is never used must not hold the caller's signal.
-  const limit = new CallLimit(deadlines, Infinity, signal);
-  let pending = getPage(start, limit.signal);
-  try {
-    for (;;) {
-      const { items, next } = await pending;
-      const ahead = readAhead && next !== undefined ? getPage(next, limit.signal) : undefined;
-      // Its error is for the reader who gets there.
-      ahead?.catch(() => {});
-      yield* items;
-      if (next === undefined) return;
-      pending = ahead ?? getPage(next, limit.signal);
+/** Follows a list by its offset up to the first page that is not full. A list that ignores the offset must not go on forever. */
+function byOffset<T>(list: List<T>, limit: number): Follow<T> {
+  /** The page before, until the list has proved that it heeds the offset. */
+  let former: ReceivedPage<T> | undefined;
+  let isProven = false;
+  return async (page) => {
+    const { response, items, position, signal } = page;
+    const own = field(response.data, 'pagination');
+    const ownLimit = numberIn(own, 'limit');
+    // The service may return fewer at once than requested, and say so.
+    const isFull = items.length >= (ownLimit !== undefined && ownLimit >= 1 ? Math.min(ownLimit, limit) : limit);
+    if (!isProven) {
+      const ownOffset = numberIn(own, 'offset');
+      const isConfirmed = ownOffset === position.offset;
+      const isBehind = ownOffset !== undefined && ownOffset < position.offset;
+      const isAgain = isFull && !isConfirmed && former !== undefined && (await isAlike(former, page));
+      const isWhole = items.length > limit && former !== undefined;
+      if (isBehind || isAgain || (isWhole && !isConfirmed) || (isFull && position.number === PROOF_PAGE)) {
+        isProven = !(isAgain && isWhole) && !(await hasItemsBeyondEnd(list, signal));
+        // It ignores the limit too: the first page was the whole list.
+        if (!isProven && isWhole) return { items: [], next: undefined };
+        const reason = `the list ignores the parameter \`offset\` (${position.offset}). Set the option \`next\`.`;
+        if (!isProven) throw list.unusable(response, reason);
+      }
+      former = page;
     }
-  } finally {
-    limit.abort();
+    if (!isFull) return { items, next: undefined };
+    const offset = position.offset + items.length;
+    return { items, next: { target: list.target({ offset }), offset, number: position.number + 1 } };
+  };
+}
+
+/**
+ * Returns true if two pages may be the same one: they are equal as a whole, or their items have the same ids, all of them
+ * distinct. Pages of an honest list may look like that too.
+ */
+async function isAlike<T>(one: ReceivedPage<T>, other: ReceivedPage<T>): Promise<boolean> {
+  const { isDeepStrictEqual } = await import('node:util');
+  if (isDeepStrictEqual(one.response.data, other.response.data)) return true;
+  const [ids, otherIds] = [one, other].map(({ items }) => items.map((item) => field(item, 'id')));
+  const areKeys = new Set(ids).size === ids?.length && !ids.includes(undefined);
+  return areKeys && isDeepStrictEqual(ids, otherIds);
+}
+
+/** Returns true if the list returns items for any offset. A refusal shows that it reads the offset. */
+async function hasItemsBeyondEnd<T>(list: List<T>, signal: AbortSignal): Promise<boolean> {
+  try {
+    return list.itemsOf(await list.get(list.target({ offset: BEYOND_THE_END }), signal)).length > 0;
+  } catch (error) {
+    if (error instanceof ApiError && error.status >= 400 && error.status < 500) return false;
+    throw error;
   }
+}
+
+/** Follows a list by the caller's `next`. */
+function byNext<T>(list: List<T>, next: NonNullable<PaginateOptions<T>['next']>): Follow<T> {
+  const seen = new Set<string>();
+  return ({ response, items, position }) => {
+    seen.add(JSON.stringify(position.target));
+    const where = next(response.data, response);
+    // `cursor && { cursor }` may return whatever the service sends for no cursor.
+    if (where === undefined || where === null || where === false || where === '') return { items, next: undefined };
+    const isParameters = typeof where === 'object' && !(where instanceof URL);
+    const isQuery = String(where).startsWith('?');
+    const target = isParameters ? list.target(where) : targetOf(isQuery ? `${list.path}${where}` : where);
+    if (seen.has(JSON.stringify(target)))
+      throw list.unusable(response, 'the list leads back to a page that was read: `next` returned it again.');
+    return { items, next: { target, offset: 0, number: position.number + 1 } };
+  };
+}
+
+/** Returns a number of a query, or of a page, where it may be text. `NaN` for anything else. */
+function numberIn(from: unknown, name: string): number | undefined {
+  const value = from instanceof URLSearchParams ? from.get(name) : field(from, name);
+  return value === undefined || value === null ? undefined : Number(value);
 }
 
 /** Returns the parameters of both; those of `more` replace those of the same name. */
