@@ -257,16 +257,16 @@ function paramsReader(own: ReadonlySet<string>): Reader<Readonly<Record<string, 
 }
 
 /** Calls an application's function. @param expected What it should have returned. @throws ConfigurationError if it throws */
-export function call<T>(option: string, expected: string, fn: () => T): T {
+export function invoke<T>(option: string, expected: string, fn: () => T): T {
   try {
     return fn();
   } catch (error) {
-    throw callError(option, expected, error);
+    throw thrownError(option, expected, error);
   }
 }
 
 /** Returns the error for a function of the application that threw. */
-export function callError(option: string, expected: string, error: unknown): ConfigurationError {
+export function thrownError(option: string, expected: string, error: unknown): ConfigurationError {
   const message = `${option}: the function threw instead of returning ${expected}`;
   return new ConfigurationError(message, { option, cause: safeCause(error) });
 }

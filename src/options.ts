@@ -203,50 +203,43 @@ export interface TenantSettings {
   readonly carryOver: (former: object, next: object) => void;
 }
 
+/** Options that stay `undefined` if they are left out. */
+type MayLack =
+  | ('issuer' | 'declines' | 'userProfile' | 'tokenStore' | 'applicationGrant' | 'concurrency' | 'accessTokenHeader')
+  | ('headers' | 'maxResponseBytes' | 'revocationPath' | 'endsGrant' | 'tokenParams' | 'accessTokenLifetime')
+  | ('grantedScopes' | 'dispatcher');
+
+/** Options that have a value as they are given. */
+type HaveValue =
+  | ('authUrl' | 'baseUrl' | 'clientID' | 'callbackURL' | 'name' | 'organizationDomain' | 'pkce' | 'passReqToCallback')
+  | (
+      | 'authorizationPath'
+      | 'tokenPath'
+      | 'apiPath'
+      | 'tokenRequest'
+      | 'clientAuthentication'
+      | 'scopeSeparator'
+      | 'clock'
+    );
+
+type Unchanged = { readonly [Option in MayLack]: StrategyOptions[Option] } & {
+  readonly [Option in HaveValue]-?: NonNullable<StrategyOptions[Option]>;
+};
+
 /** The checked options with their defaults, in the units that the code uses. */
-export interface Settings {
-  readonly authUrl: string;
-  readonly baseUrl: string;
+export interface Settings extends Unchanged {
   readonly enterpriseBaseUrl: string | undefined;
   readonly enterpriseUrl: ((claims: Claims, tokenResponse: TokenResponseFields) => string | undefined) | undefined;
   readonly enterpriseHosts: HostPatterns | undefined;
   readonly origins: readonly string[];
-  readonly clientID: string;
   readonly clientSecret: Secrets;
-  readonly callbackURL: string;
   readonly scope: string;
-  readonly name: string;
-  readonly organizationDomain: OrganizationDomainReader;
-  readonly pkce: boolean;
-  readonly issuer: string | undefined;
-  readonly declines: StrategyOptions['declines'];
-  readonly userProfile: StrategyOptions['userProfile'];
-  readonly passReqToCallback: boolean;
-  readonly tokenStore: TokenStore | undefined;
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
-  readonly applicationGrant: ApplicationGrant | undefined;
   readonly encryptionKeys: readonly Secret[];
   readonly refresh: RefreshWindow;
   readonly cache: GrantRepositoryOptions['cache'];
-  readonly concurrency: number | undefined;
-  readonly accessTokenHeader: string | undefined;
-  readonly headers: RequestHeaders | undefined;
-  readonly maxResponseBytes: number | undefined;
-  readonly authorizationPath: string;
-  readonly tokenPath: string;
-  readonly revocationPath: string | undefined;
-  readonly apiPath: string;
-  readonly tokenRequest: 'json' | 'form';
-  readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
-  readonly endsGrant: EndsGrant | undefined;
-  readonly tokenParams: TokenParams | undefined;
-  readonly accessTokenLifetime: number | undefined;
-  readonly grantedScopes: GrantedScopes | undefined;
   readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
-  readonly scopeSeparator: string;
   readonly timeoutMs: number;
-  readonly dispatcher: Dispatcher | undefined;
-  readonly clock: () => number;
   readonly tenant: TenantSettings | undefined;
 }
 

@@ -186,7 +186,7 @@ function declined(
     ? Boolean(
         check.result(
           'declines',
-          check.call('declines', 'true or false', () => declines({ error, description })),
+          check.invoke('declines', 'true or false', () => declines({ error, description })),
         ),
       )
     : DECLINED.has(error) || (error === 'consent_required' && !isSilent);

@@ -101,7 +101,7 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
       if (!client.authorized || missing.length > 0 || isStranded) {
         const refusal = client.authorized ? scopeError(missing, granted) : new NotAuthorizedError(LOG_IN);
         const isPage = isPageRequest(req.method, req.headers);
-        switch (decide({ isPage, isFramed: frame?.isFor(req) === true, hasRoute: login !== undefined, isStranded })) {
+        switch (answerTo({ isPage, isFramed: frame?.isFor(req) === true, hasRoute: login !== undefined, isStranded })) {
           case 'button': {
             if (client.authorized && frame?.isRefused(req, missing)) throw refusal;
             const names = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
@@ -122,7 +122,7 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
 }
 
 /** Returns what becomes of a request without a usable grant. */
-function decide(request: {
+function answerTo(request: {
   readonly isPage: boolean;
   readonly isFramed: boolean;
   readonly hasRoute: boolean;

@@ -1,4 +1,4 @@
-import { call, isDnsLabel, isSecureUrl } from '../checks.js';
+import { invoke, isDnsLabel, isSecureUrl } from '../checks.js';
 import { TokenResponseError } from '../errors.js';
 import type { HostPatterns } from './host-patterns.js';
 
@@ -86,7 +86,7 @@ export function organizationDomainOf(
   read: OrganizationDomainReader,
   tokenResponse: TokenResponseFields = {},
 ): string | undefined {
-  return asOrganizationDomain(call('organizationDomain', 'a domain or undefined', () => read(claims, tokenResponse)));
+  return asOrganizationDomain(invoke('organizationDomain', 'a domain or undefined', () => read(claims, tokenResponse)));
 }
 
 /**
@@ -119,7 +119,7 @@ export function enterpriseUrlOf(
   read: EnterpriseUrlReader,
   hosts: HostPatterns,
 ): string | undefined {
-  const value = call('enterpriseBaseUrl', 'a URL or undefined', () => read(claims, tokenResponse));
+  const value = invoke('enterpriseBaseUrl', 'a URL or undefined', () => read(claims, tokenResponse));
   return value === undefined || value === null || value === '' ? undefined : asEnterpriseUrl(value, hosts);
 }
 

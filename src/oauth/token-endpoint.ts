@@ -167,7 +167,7 @@ export class TokenEndpoint {
       if (!refusal || !(error instanceof Error)) throw error;
       const { endsGrant } = this.#options;
       const ends = endsGrant
-        ? check.call('endsGrant', 'true or false', () => endsGrant(refusal))
+        ? check.invoke('endsGrant', 'true or false', () => endsGrant(refusal))
         : refusal.error === 'invalid_grant';
       if (ends) return undefined;
       if (!endsGrant && !options?.isEarly) this.#noteRefusal(refreshToken, refusal);
@@ -243,7 +243,7 @@ export class TokenEndpoint {
             'tokenParams',
             check.result(
               'tokenParams',
-              check.call('tokenParams', 'parameters', () => tokenParams({ grantType })),
+              check.invoke('tokenParams', 'parameters', () => tokenParams({ grantType })),
             ),
           )
         : (tokenParams ?? {});

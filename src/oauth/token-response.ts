@@ -231,7 +231,7 @@ export function grantedScope(value: unknown, map?: GrantedScopes): readonly stri
   const names = scopeNames(text);
   if (names.length === 0 || !names.every(check.isScopeName)) return undefined;
   if (!map) return names;
-  const mapped: unknown = check.call('grantedScopes', 'names', () => map([...names]));
+  const mapped: unknown = check.invoke('grantedScopes', 'names', () => map([...names]));
   if (Array.isArray(mapped) && mapped.every((name) => typeof name === 'string')) return [...new Set<string>(mapped)];
   throw check.optionError('grantedScopes', 'expected a function that returns a list of texts');
 }

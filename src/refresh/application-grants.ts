@@ -25,7 +25,7 @@ export async function resolveParameters(
     given = await withTimeout(asked, timeoutMs, late);
   } catch (error) {
     if (error instanceof ConfigurationError && error.option === 'applicationGrant') throw error;
-    throw check.callError('applicationGrant', 'parameters', error);
+    throw check.thrownError('applicationGrant', 'parameters', error);
   }
   return given === undefined ? undefined : readParameters(given);
 }

@@ -1,7 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
-import { callError } from '../checks.js';
+import { thrownError } from '../checks.js';
 import { ConfigurationError, closedError, OAuthAppError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
@@ -294,5 +294,5 @@ export class RequestClients {
 /** Returns the source of a request whose grant cannot be found. */
 function failedSource(error: unknown): FailedSource {
   if (error instanceof OAuthAppError) return new FailedSource(error);
-  return new FailedSource(callError('grantId', 'an id', error));
+  return new FailedSource(thrownError('grantId', 'an id', error));
 }
