@@ -36,7 +36,7 @@ export const documents: readonly string[] = [
 /** All blocks of code of a document, in order, then the files of docs/examples that it links to. */
 export function snippetsOf(document: string): readonly Snippet[] {
   const text = readFileSync(join(repository, document), 'utf8');
-  const examples = [...text.matchAll(/\]\(examples\/([\w-]+\.([jt]s))\)/g)].map(
+  const examples = [...text.matchAll(/\]\(examples\/([\w-]+(?:\.test)?\.(c?js|ts))\)/g)].map(
     ({ 1: file = '', 2: language = '' }) => {
       const example = readFileSync(join(repository, 'docs/examples', file), 'utf8');
       return { document: nameOf(document), line: 0, heading: '', language, file, text: example };

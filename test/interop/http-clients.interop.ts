@@ -6,6 +6,7 @@ import { HTTPError } from 'ky';
 import type { ApiClient } from 'passport-oauth-app';
 import { crowdinHttpClient } from 'passport-oauth-app/providers';
 import { describe, expect, test } from 'vitest';
+import { sdk, withAxios, withJsforce, withSdk } from '../../docs/examples/sdk-clients.js';
 import {
   client,
   createFixture,
@@ -18,7 +19,6 @@ import {
 } from '../api/fixture.js';
 import * as faulty from '../support/faulty-server.js';
 import { withGraphQL, withKy, withOpenApi, withTheSdk } from './another-client.js';
-import { sdk, withAxios, withJsforce, withSdk } from './sdk-clients.js';
 
 startApiForEachTest();
 
@@ -31,9 +31,10 @@ const sent = () =>
 
 const page = { data: [{ data: { id: 7, name: 'Site' } }] };
 
-test.each(['another-client.ts', 'sdk-clients.ts'])('docs/api-client.md shows %s', (file) => {
+test('docs/api-client.md shows another-client.ts', () => {
   const read = (path: string) => readFileSync(new URL(path, import.meta.url), 'utf8');
-  expect(read('../../docs/api-client.md')).toContain(`\`\`\`typescript\n// ${file}\n${read(file)}\`\`\``);
+  const shown = `\`\`\`typescript\n// another-client.ts\n${read('another-client.ts')}\`\`\``;
+  expect(read('../../docs/api-client.md')).toContain(shown);
 });
 
 /** An answer in JSON, as openapi-typescript writes it. */

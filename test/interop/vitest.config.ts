@@ -2,8 +2,11 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import base, { alias } from '../../vitest.config.js';
 
-/** The stores to copy, in docs/stores, import it. */
-const awsSdk = { find: /^@aws-sdk/, replacement: fileURLToPath(new URL('node_modules/@aws-sdk', import.meta.url)) };
+/** Packages that the files to copy, in docs/stores and docs/examples, import. */
+const imported = ['@aws-sdk', 'axios', 'jsforce'].map((name) => {
+  const replacement = fileURLToPath(new URL(`node_modules/${name}`, import.meta.url));
+  return { find: new RegExp(`^${name}(?=/|$)`), replacement };
+});
 const express4 = fileURLToPath(new URL('node_modules/express', import.meta.url));
 
 /** Files whose behaviour the framework has a part in. */
@@ -11,7 +14,7 @@ const FRAMEWORK = '{callback,forward,login,logout,redirect-uri,require-authoriza
 
 // Needs the packages of package.json beside this file: npm run test:interop installs them.
 export default defineConfig({
-  resolve: { alias: [...alias, awsSdk] },
+  resolve: { alias: [...alias, ...imported] },
   test: {
     execArgv: base.test?.execArgv ?? [],
     testTimeout: 120_000,
