@@ -4,9 +4,10 @@ import { AuthorizationError, closedError, ofStrategy } from '../errors.js';
 import { isFetch, isPrefetch } from '../session/fetch-metadata.js';
 import { redirect } from '../session/redirect.js';
 import { asRouted, routedPathOf, Visit } from '../session/visit.js';
-import { type BeginLoginContext, beginLogin, type LoginOptions } from './begin-login.js';
-import { type CallbackContext, handleCallback, type PassportActions } from './callback.js';
+import { beginLogin } from './begin-login.js';
+import { handleCallback, type PassportActions } from './callback.js';
 import { readCallbackQuery, refuseOwnerless } from './callback-request.js';
+import type { LoginContext, RouteOptions } from './login-context.js';
 
 /**
  * Options of `passport.authenticate` and `passport.authorize`: Passport's, and those of this strategy. A value of this type can
@@ -39,22 +40,6 @@ export interface AuthenticateOptions {
   readonly assignProperty?: string | undefined;
   readonly authInfo?: boolean | undefined;
   readonly userProperty?: string | undefined;
-}
-
-/** What the strategy reads of these options, as JavaScript passes them. */
-export interface RouteOptions extends LoginOptions {
-  readonly session?: unknown;
-  readonly successRedirect?: unknown;
-  readonly successReturnToOrRedirect?: unknown;
-  readonly failureRedirect?: unknown;
-}
-
-/** What logins need of their strategy. */
-export interface LoginContext extends BeginLoginContext, CallbackContext {
-  readonly settings: BeginLoginContext['settings'] & CallbackContext['settings'];
-  readonly managers: { readonly isClosed: boolean };
-  /** Routed path of the strategy's `callbackURL`; `undefined` if it depends on the request. */
-  readonly callbackPath: string | undefined;
 }
 
 /**

@@ -1,57 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Advice } from '../advice/advice.js';
 import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import type { RequestGrants } from '../session/grant-reference.js';
+import type { Settings } from '../options.js';
 import { HeaderBudget } from '../session/header-budget.js';
-import type { PageScopes } from '../session/page-scopes.js';
-import { type ReturnCookie, safeReturnTo } from '../session/return-cookie.js';
+import { safeReturnTo } from '../session/return-cookie.js';
 import { ABSOLUTE_URL, type Visit } from '../session/visit.js';
-import type { PendingLogins } from './pending-logins.js';
-import type { Popups } from './popups.js';
-
-/** Options of `passport.authenticate` that an application may set for one route. */
-export interface LoginOptions {
-  readonly scope?: unknown;
-  readonly callbackURL?: unknown;
-  /** Further parameters of the authorization request, for this route. They replace those of the strategy. */
-  readonly authorizationParams?: unknown;
-  /** Data that travels with the login. */
-  readonly state?: unknown;
-  /** Set by `passport.authorize`, which connects an account without a login. */
-  readonly assignProperty?: unknown;
-}
-
-/** The settings of the authorization request. */
-export interface AuthorizationRequestSettings {
-  /** `{auth_url}` */
-  readonly authUrl: string;
-  readonly authorizationPath: string;
-  readonly scopeSeparator: string;
-  readonly clientID: string;
-}
-
-/** What a login is begun with. */
-export interface BeginLoginContext {
-  readonly settings: AuthorizationRequestSettings & {
-    readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
-    readonly callbackURL: string;
-    readonly scope: string;
-    readonly pkce: boolean;
-  };
-  /** For the strategy's own `callbackURL` and `scope`. */
-  readonly defaultRequest: AuthorizationRequest;
-  /** The strategy's own, unless they depend on the request. */
-  readonly defaultParams: FurtherParams | undefined;
-  readonly grants: RequestGrants;
-  readonly pendingLogins: PendingLogins;
-  readonly returnCookie: ReturnCookie;
-  /** The scopes that pages ask for; `undefined` if none does. */
-  readonly pageScopes: () => PageScopes | undefined;
-  readonly advice: Advice;
-  /** `undefined` for applications without frames. */
-  readonly popups: Popups | undefined;
-}
+import type { AuthorizationRequest, FurtherParams, LoginContext, RouteOptions } from './login-context.js';
 
 /**
  * Begins a login: sets the browser's cookie, and returns the URL of the authorization request, or `undefined`
@@ -62,11 +16,11 @@ export interface BeginLoginContext {
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
-  context: BeginLoginContext,
+  context: LoginContext,
   visit: Visit,
   res: ServerResponse,
   callbackURL: string,
-  options: LoginOptions,
+  options: RouteOptions,
 ): string | undefined {
   const { settings, grants, pendingLogins, returnCookie, pageScopes, advice, popups } = context;
   const ofRouteOrStrategy = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
@@ -133,23 +87,9 @@ function isPlain(value: unknown): boolean {
 /** Characters of the parameters `state`, `code_challenge` and `code_challenge_method` in an authorization request. */
 const STATE_LENGTH = 150;
 
-/** The URL of an authorization request up to its `state`. */
-export interface AuthorizationRequest {
-  readonly url: string;
-  /** True if a parameter asks for no page of the service: see `PendingLogin.isSilent`. */
-  readonly isSilent: boolean;
-}
-
-/** Parameters that the application adds to an authorization request: `&name=value` for each. */
-export interface FurtherParams {
-  readonly text: string;
-  /** See {@link AuthorizationRequest.isSilent}. */
-  readonly isSilent: boolean;
-}
-
 /** Returns the parameters of the strategy and of the route, which replace them. @throws ConfigurationError */
 function furtherParamsFor(
-  { defaultParams, settings }: BeginLoginContext,
+  { defaultParams, settings }: LoginContext,
   req: IncomingMessage,
   ofRoute: unknown,
 ): FurtherParams {
@@ -189,7 +129,12 @@ function redirectUriFor(visit: Visit, callbackURL: string): string | undefined {
 
 /** Returns an authorization request up to its `state`. */
 export function authorizationRequest(
-  { authUrl, authorizationPath, clientID, scopeSeparator }: AuthorizationRequestSettings,
+  {
+    authUrl,
+    authorizationPath,
+    clientID,
+    scopeSeparator,
+  }: Pick<Settings, 'authUrl' | 'authorizationPath' | 'clientID' | 'scopeSeparator'>,
   redirectUri: string,
   scope: string,
 ): AuthorizationRequest {

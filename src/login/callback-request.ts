@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import type { Advice } from '../advice/advice.js';
 import { lostCookieCause } from '../advice/session-cookie.js';
 import { AuthorizationError, ConfigurationError } from '../errors.js';
 import type { ConnectionRequest } from '../session/connect-account.js';
@@ -7,8 +6,8 @@ import { isInFrame, isPrefetch } from '../session/fetch-metadata.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import { userOf } from '../session/session.js';
 import { ABSOLUTE_URL, asRouted, parametersOf, routedPathOf } from '../session/visit.js';
-import type { PendingLogin, PendingLogins } from './pending-logins.js';
-import type { Popup } from './popups.js';
+import type { CallbackFailure, LoginContext, Popup } from './login-context.js';
+import type { PendingLogin } from './pending-logins.js';
 
 /** What a callback's route asks for: options of `passport.authenticate` or `passport.authorize`. */
 export interface CallbackRoute {
@@ -29,23 +28,6 @@ export interface CallbackRequest extends ConnectionRequest {
   readonly answer: CallbackQuery;
   /** The popup that has sent it. */
   readonly popup: Popup | undefined;
-}
-
-/** What a callback is checked with. */
-export interface CheckCallbackContext {
-  readonly settings: { readonly callbackURL: string; readonly issuer: string | undefined };
-  readonly grants: RequestGrants;
-  readonly pendingLogins: PendingLogins;
-  readonly advice: Advice;
-}
-
-/** A callback that Passport's `fail` answers. */
-export interface CallbackFailure {
-  readonly kind: 'fail';
-  /** `replayed`: the state is unknown, or used up. `foreign`: it is another strategy's. `abandoned`: the browser has gone away. */
-  readonly reason: 'refused' | 'replayed' | 'foreign' | 'declined' | 'denied' | 'abandoned';
-  readonly info: unknown;
-  readonly status?: number;
 }
 
 /** A callback of a login that this browser has begun, and that may end at this route. */
@@ -86,7 +68,7 @@ const NOBODY_TO_CONNECT =
  * @see service.md, 4.1; RFC 6749, 4.1.2
  */
 export function checkCallback(
-  { settings, grants, pendingLogins, advice }: CheckCallbackContext,
+  { settings, grants, pendingLogins, advice }: LoginContext,
   { visit, res, route, popup, answer }: CallbackRequest,
 ): CheckedCallback | CallbackFailure {
   const { req, headers } = visit;

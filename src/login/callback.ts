@@ -3,29 +3,15 @@ import type { ServerResponse } from 'node:http';
 import { NO_ACCOUNT } from '../advice/loop-guard.js';
 import { NotAuthorizedError, publicName } from '../errors.js';
 import { loginChannel } from '../events.js';
-import { type ConnectAccountContext, connectAccount } from '../session/connect-account.js';
+import { connectAccount } from '../session/connect-account.js';
 import { locationOf } from '../session/redirect.js';
 import { sessionContent, userIdOf, userOf } from '../session/session.js';
 import { reasonOf, SessionLogin } from '../session/session-login.js';
 import type { Visit } from '../session/visit.js';
 
-import {
-  type CallbackFailure,
-  type CallbackQuery,
-  type CallbackRequest,
-  type CallbackRoute,
-  type CheckCallbackContext,
-  checkCallback,
-} from './callback-request.js';
-import { type FinishedLogin, type FinishLoginContext, finishLogin } from './finish-login.js';
-import type { Popups } from './popups.js';
-
-/** What callbacks need of their strategy. */
-export interface CallbackContext extends CheckCallbackContext, FinishLoginContext, ConnectAccountContext {
-  readonly settings: CheckCallbackContext['settings'] & FinishLoginContext['settings'];
-  /** `undefined` for applications without frames. */
-  readonly popups: Popups | undefined;
-}
+import { type CallbackQuery, type CallbackRequest, type CallbackRoute, checkCallback } from './callback-request.js';
+import { finishLogin } from './finish-login.js';
+import type { CallbackFailure, FinishedLogin, LoginContext } from './login-context.js';
 
 /** The session was lost, or got another user, while the account was being connected. */
 const OTHER_SESSION: CallbackFailure = {
@@ -45,7 +31,7 @@ const OTHER_SESSION: CallbackFailure = {
  * @throws what is Passport's `error` to report
  */
 export async function handleCallback(
-  context: CallbackContext,
+  context: LoginContext,
   actions: PassportActions,
   visit: Visit,
   res: ServerResponse,
@@ -73,7 +59,7 @@ export async function handleCallback(
 
 /** Ends a login that the service and the application have accepted. Its session may still fail. */
 async function succeed(
-  context: CallbackContext,
+  context: LoginContext,
   actions: PassportActions,
   request: CallbackRequest,
   login: FinishedLogin,
@@ -113,7 +99,7 @@ async function succeed(
 
 /** Ends a callback that neither logs in nor is an error. */
 async function fail(
-  context: CallbackContext,
+  context: LoginContext,
   actions: PassportActions,
   request: CallbackRequest,
   { reason, info, status }: CallbackFailure,
@@ -138,7 +124,7 @@ async function fail(
  * button, a reload, and a bookmarked callback.
  */
 async function pageOfLoggedIn(
-  { grants }: CallbackContext,
+  { grants }: LoginContext,
   { visit: { req }, route, manager }: CallbackRequest,
 ): Promise<string | undefined> {
   const { page, isConnection } = route;

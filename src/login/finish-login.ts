@@ -1,62 +1,14 @@
 import type { IncomingMessage } from 'node:http';
-import type { Advice } from '../advice/advice.js';
-import type { ApiClient } from '../api/api-client.js';
-import type { CredentialSource } from '../api/api-context.js';
 import * as check from '../checks.js';
 import { AuthorizationError } from '../errors.js';
-import type { TokenResponseFields } from '../oauth/claims.js';
-import type { TokenEndpoint } from '../oauth/token-endpoint.js';
-import { scopeNames, type TokenSet } from '../oauth/token-response.js';
-import { fixedSource } from '../session/credential-sources.js';
-import type { PageScopes } from '../session/page-scopes.js';
-import type { ReturnCookie } from '../session/return-cookie.js';
+import { scopeNames } from '../oauth/token-response.js';
+import type { Settings } from '../options.js';
 import { userIdOf } from '../session/session.js';
 import { sentResponseError } from '../session/session-login.js';
-import { type CallbackFailure, type CallbackRequest, type CheckedCallback, REPLAYED } from './callback-request.js';
+import { type CallbackRequest, type CheckedCallback, REPLAYED } from './callback-request.js';
+import type { CallbackFailure, CallbackOutcome, LoginContext } from './login-context.js';
 import type { PendingLogin } from './pending-logins.js';
-import type { UsedLogins } from './used-logins.js';
-import {
-  type AnyVerify,
-  callVerify,
-  mergedProfile,
-  profileOf,
-  refuseUserWithoutId,
-  type Verdict,
-  warnOfMissingId,
-} from './verify.js';
-
-/** The service has given tokens, and the application has accepted the user. */
-export interface FinishedLogin {
-  readonly kind: 'success';
-  readonly tokens: TokenSet;
-  readonly verdict: Verdict;
-  readonly returnTo: string | undefined;
-}
-
-/** How a callback ends, unless it throws. */
-export type CallbackOutcome = CallbackFailure | FinishedLogin;
-
-/** What a login is finished with. */
-export interface FinishLoginContext {
-  readonly settings: {
-    /** Passport's name for the strategy. */
-    readonly name: string;
-    readonly userProfile: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<object>) | undefined;
-    readonly passReqToCallback: boolean;
-    readonly scope: string;
-    readonly declines: Declines | undefined;
-  };
-  readonly verify: AnyVerify | undefined;
-  readonly usedLogins: UsedLogins<CallbackOutcome>;
-  readonly endpoint: TokenEndpoint;
-  readonly returnCookie: ReturnCookie;
-  readonly pageScopes: () => PageScopes | undefined;
-  readonly clientOf: (source: CredentialSource) => ApiClient;
-  readonly advice: Advice;
-}
-
-/** Returns true if an error of a callback means that the user declined. */
-type Declines = (answer: { readonly error: string; readonly description: string | undefined }) => boolean;
+import { callVerify, mergedProfile, profileOf, refuseUserWithoutId, warnOfMissingId } from './verify.js';
 
 const ABANDONED: CallbackFailure = {
   kind: 'fail',
@@ -79,7 +31,7 @@ const DECLINED: ReadonlySet<string> = new Set(['access_denied', 'user_cancelled_
  * @see service.md, 4.1 and 4.2; RFC 6749, 4.1.2
  */
 export async function finishLogin(
-  context: FinishLoginContext,
+  context: LoginContext,
   request: CallbackRequest,
   { state, login, answer }: CheckedCallback,
 ): Promise<CallbackOutcome> {
@@ -122,7 +74,7 @@ function hasLeft({ visit, res }: CallbackRequest): boolean {
  * where the user wants to go. A popup records them for its frame, and not for the user's tabs.
  */
 function saveOutcomeForPage(
-  { pageScopes, returnCookie }: FinishLoginContext,
+  { pageScopes, returnCookie }: LoginContext,
   { visit, res, popup }: CallbackRequest,
   answer: 'code' | 'error',
   { isStepUp, returnTo, frame }: PendingLogin,
@@ -134,15 +86,12 @@ function saveOutcomeForPage(
   const granted = outcome?.kind === 'success' ? (outcome.tokens.scope ?? []) : undefined;
   if (!granted && !(isStepUp && answer === 'error')) return;
   const refused = scope.filter((name) => !granted?.includes(name));
-  if (!popup) {
-    pageScopes()?.recordRefused(visit, res, refused);
-    return;
-  }
-  popup.noteRefused(refused, outcome?.kind === 'fail');
+  if (popup) popup.noteRefused(refused, outcome?.kind === 'fail');
+  else pageScopes()?.recordRefused(visit, res, refused);
 }
 
 async function exchangeCode(
-  { settings, endpoint, verify, clientOf, advice }: FinishLoginContext,
+  { settings, endpoint, verify, clientOf, advice }: LoginContext,
   req: IncomingMessage,
   code: string,
   { redirectUri, codeVerifier, returnTo, data }: PendingLogin,
@@ -152,7 +101,11 @@ async function exchangeCode(
   let tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier, scope });
   let profile = profileOf(name, tokens);
   if (userProfile) {
-    const more: unknown = await userProfile(clientOf(fixedSource(tokens)), tokens.params);
+    // These tokens are not stored yet, and cannot be refreshed.
+    const { organizationDomain, enterpriseUrl, scope: granted } = tokens;
+    const known = { grantId: undefined, authorized: true, organizationDomain, enterpriseUrl, scope: granted };
+    const credential = tokens;
+    const more: unknown = await userProfile(clientOf({ ...known, credential: () => credential }), tokens.params);
     profile = mergedProfile(profile, more);
     // Of opaque tokens, the profile alone names the user.
     tokens = { ...tokens, subject: userIdOf({ id: profile.id }) };
@@ -164,19 +117,16 @@ async function exchangeCode(
     : { user: profile, info: undefined };
   if (!verdict.user) return { kind: 'fail', reason: 'denied', info: verdict.info };
   refuseUserWithoutId(verdict.user);
-  const info = data === undefined ? verdict.info : { ...infoObject(verdict.info), state: data };
-  return { kind: 'success', tokens, verdict: { ...verdict, info }, returnTo };
-}
-
-/** Returns what `verify` gave as info, as an object. */
-function infoObject(info: unknown): object {
-  if (typeof info === 'object' && info !== null) return info;
-  return info === undefined ? {} : { message: info };
+  if (data === undefined) return { kind: 'success', tokens, verdict, returnTo };
+  const { user, info } = verdict;
+  const isObject = typeof info === 'object' && info !== null;
+  const infoObject = isObject || info === undefined ? info : { message: info };
+  return { kind: 'success', tokens, verdict: { user, info: { ...infoObject, state: data } }, returnTo };
 }
 
 /** Ends a callback with an error. @throws AuthorizationError unless the user declined; ConfigurationError if the application's function throws */
 function declined(
-  declines: Declines | undefined,
+  declines: Settings['declines'],
   { error, description }: Extract<CheckedCallback['answer'], { kind: 'error' }>,
   { isSilent }: PendingLogin,
 ): CallbackOutcome {

@@ -21,12 +21,6 @@ import {
 import { SessionLogin, type SessionLoginRequest, sentResponseError } from './session-login.js';
 import type { Visit } from './visit.js';
 
-/** What accounts are connected with. */
-export interface ConnectAccountContext {
-  readonly grants: RequestGrants;
-  readonly clients: RequestClients;
-}
-
 /** The callback of a connection. */
 export interface ConnectionRequest extends SessionLoginRequest {
   /** The content of the session when the callback began. */
@@ -48,7 +42,7 @@ const SESSION_PREFIX = 'session:';
  * @throws TokenStoreError if the grant or the session cannot be saved
  */
 export async function connectAccount(
-  { grants, clients }: ConnectAccountContext,
+  { grants, clients }: { readonly grants: RequestGrants; readonly clients: RequestClients },
   request: ConnectionRequest,
   tokens: TokenSet,
   returnTo: string | undefined,

@@ -6,7 +6,7 @@ import { ConfigurationError, closedError, OAuthAppError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import { FailedSource, NoGrantSource } from './credential-sources.js';
+import { failedSource, NO_GRANT } from './credential-sources.js';
 import { isPageRequest } from './fetch-metadata.js';
 import { frameworkError, refuseOldPassport } from './framework.js';
 import type { GrantManagers } from './grant-managers.js';
@@ -86,7 +86,6 @@ export class RequestClients {
   readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
   /** Names of the request properties that hold a client of this strategy: most often one. */
   readonly #properties: string[] = [];
-  readonly #noGrant = new NoGrantSource();
   /** Passport's `req.logOut`, or that of another strategy, and what replaces it. */
   readonly #logOuts = new WeakMap<LogOut, LogOut>();
   /** Requests that had neither session nor user when {@link attach} ran. */
@@ -132,7 +131,7 @@ export class RequestClients {
     try {
       if (managers.isClosed) throw closedError();
       const grantId = grants.idOf(req, session);
-      if (grantId === undefined) return this.#noGrant;
+      if (grantId === undefined) return NO_GRANT;
       const manager = grants.managerFor(req);
       // A client under one property alone is that of a request that passes for the second time.
       const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;
@@ -142,14 +141,14 @@ export class RequestClients {
       const isRefused = mayBeRefused ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
       return known ?? new GrantCredentials(manager, grantId, { isRefused });
     } catch (error) {
-      return failedSource(error);
+      return failedSource(error instanceof OAuthAppError ? error : thrownError('grantId', 'an id', error));
     }
   }
 
   #attachedWithout(req: IncomingMessage, res: ServerResponse, source: CredentialSource): void {
     const { grants, returns } = this.#options;
     if (!grants.canFindGrant(req)) this.#early.add(req);
-    const isReturn = source === this.#noGrant && returns.hasCookie(req.headers.cookie);
+    const isReturn = source === NO_GRANT && returns.hasCookie(req.headers.cookie);
     if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
   }
 
@@ -289,10 +288,4 @@ export class RequestClients {
     }
     return undefined;
   }
-}
-
-/** Returns the source of a request whose grant cannot be found. */
-function failedSource(error: unknown): FailedSource {
-  if (error instanceof OAuthAppError) return new FailedSource(error);
-  return new FailedSource(thrownError('grantId', 'an id', error));
 }

@@ -9,16 +9,15 @@ import { publicName } from '../errors.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from '../events.js';
 import { GrantCodec } from '../grants/grant.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
-import type { LoginContext } from '../login/authenticate.js';
-import {
-  type AuthorizationRequest,
-  authorizationRequest,
-  type FurtherParams,
-  furtherParams,
-} from '../login/begin-login.js';
-import type { CallbackOutcome } from '../login/finish-login.js';
+import { authorizationRequest, furtherParams } from '../login/begin-login.js';
+import type {
+  AuthorizationRequest,
+  CallbackOutcome,
+  FurtherParams,
+  LoginContext,
+  Popups,
+} from '../login/login-context.js';
 import { PendingLogins } from '../login/pending-logins.js';
-import type { Popups } from '../login/popups.js';
 import { UsedLogins } from '../login/used-logins.js';
 import type { AnyVerify } from '../login/verify.js';
 import { endpointUrl } from '../oauth/addresses.js';

@@ -5,8 +5,9 @@ import { boolean, readOptions, result, withDefault } from '../checks.js';
 import { ConfigurationError, ofStrategy } from '../errors.js';
 import { checkedGrantId, newGrantId } from '../grants/grant.js';
 import type { GrantSummary } from '../grants/grant-summary.js';
-import { authenticate, type RouteOptions } from '../login/authenticate.js';
+import { authenticate } from '../login/authenticate.js';
 import type { PassportActions } from '../login/callback.js';
+import type { RouteOptions } from '../login/login-context.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import { type ImportedTokens, readImportedTokens, visibleText } from '../oauth/imported-tokens.js';
 import {

@@ -2,15 +2,16 @@ import type { IncomingMessage } from 'node:http';
 import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
 import { nameOfTenant, OAuthAppError, ofStrategy, publicName } from '../errors.js';
-import { authenticate, passOn, type RouteOptions } from '../login/authenticate.js';
+import { authenticate, passOn } from '../login/authenticate.js';
 import type { PassportActions } from '../login/callback.js';
 import { readCallbackQuery } from '../login/callback-request.js';
+import type { RouteOptions } from '../login/login-context.js';
 import { tokensOfLogin } from '../login/pending-logins.js';
 import type { Handler } from '../middleware/api-client.js';
 import { endPassportLogin } from '../middleware/logout.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { cookieToken } from '../session/cookies.js';
-import { FailedSource, NoGrantSource } from '../session/credential-sources.js';
+import { failedSource, NO_GRANT } from '../session/credential-sources.js';
 import { refuseFramework } from '../session/framework.js';
 import { polyfillSessionMethods, sessionOf, settle } from '../session/session.js';
 import { originalUrl, Visit } from '../session/visit.js';
@@ -85,7 +86,7 @@ export class TenantRequests {
       const fail = (error: unknown) => {
         if (property === undefined || !(error instanceof OAuthAppError)) return next(ofStrategy(error, name));
         const isUnknown = error instanceof TenantError;
-        const source = isUnknown ? new NoGrantSource() : new FailedSource(ofStrategy(error, name));
+        const source = isUnknown ? NO_GRANT : failedSource(ofStrategy(error, name));
         Reflect.set(req, property, createApiClient(source, this.#options.api));
         next();
       };

@@ -1,0 +1,96 @@
+import type { IncomingMessage } from 'node:http';
+import type { Advice } from '../advice/advice.js';
+import type { ApiClient } from '../api/api-client.js';
+import type { CredentialSource } from '../api/api-context.js';
+import type { TokenEndpoint } from '../oauth/token-endpoint.js';
+import type { TokenSet } from '../oauth/token-response.js';
+import type { Settings } from '../options.js';
+import type { GrantManagers } from '../session/grant-managers.js';
+import type { RequestGrants } from '../session/grant-reference.js';
+import type { PageScopes } from '../session/page-scopes.js';
+import type { RequestClients } from '../session/request-clients.js';
+import type { ReturnCookie } from '../session/return-cookie.js';
+import type { FrameTarget, PendingLogins } from './pending-logins.js';
+import type { UsedLogins } from './used-logins.js';
+import type { AnyVerify, Verdict } from './verify.js';
+
+/** What logins need of their strategy. */
+export interface LoginContext {
+  readonly settings: Settings;
+  readonly verify: AnyVerify | undefined;
+  readonly advice: Advice;
+  readonly grants: RequestGrants;
+  readonly managers: GrantManagers;
+  readonly clients: RequestClients;
+  readonly clientOf: (source: CredentialSource) => ApiClient;
+  readonly endpoint: TokenEndpoint;
+  readonly pendingLogins: PendingLogins;
+  readonly usedLogins: UsedLogins<CallbackOutcome>;
+  readonly returnCookie: ReturnCookie;
+  /** The scopes that pages ask for; `undefined` if none does. */
+  readonly pageScopes: () => PageScopes | undefined;
+  /** `undefined` for applications without frames. */
+  readonly popups: Popups | undefined;
+  /** For the strategy's own `callbackURL` and `scope`. */
+  readonly defaultRequest: AuthorizationRequest;
+  /** The strategy's own, unless they depend on the request. */
+  readonly defaultParams: FurtherParams | undefined;
+  /** Routed path of the strategy's `callbackURL`; `undefined` if it depends on the request. */
+  readonly callbackPath: string | undefined;
+}
+
+/** What the strategy reads of the options of `passport.authenticate` and `passport.authorize`, as JavaScript passes them. */
+export type RouteOptions = {
+  readonly [Name in
+    | ('scope' | 'callbackURL' | 'authorizationParams' | 'state' | 'assignProperty' | 'session')
+    | ('successRedirect' | 'successReturnToOrRedirect' | 'failureRedirect')]?: unknown;
+};
+
+/** The URL of an authorization request up to its `state`. */
+export interface AuthorizationRequest {
+  readonly url: string;
+  /** True if a parameter asks for no page of the service: see `PendingLogin.isSilent`. */
+  readonly isSilent: boolean;
+}
+
+/** Parameters that the application adds to an authorization request: `&name=value` for each. */
+export interface FurtherParams {
+  readonly text: string;
+  /** See {@link AuthorizationRequest.isSilent}. */
+  readonly isSilent: boolean;
+}
+
+/** How a callback ends, unless it throws. */
+export type CallbackOutcome = CallbackFailure | FinishedLogin;
+
+/** A callback that Passport's `fail` answers. */
+export interface CallbackFailure {
+  readonly kind: 'fail';
+  /** `replayed`: the state is unknown, or used up. `foreign`: it is another strategy's. `abandoned`: the browser has gone away. */
+  readonly reason: 'refused' | 'replayed' | 'foreign' | 'declined' | 'denied' | 'abandoned';
+  readonly info: unknown;
+  readonly status?: number;
+}
+
+/** The service has given tokens, and the application has accepted the user. */
+export interface FinishedLogin {
+  readonly kind: 'success';
+  readonly tokens: TokenSet;
+  readonly verdict: Verdict;
+  readonly returnTo: string | undefined;
+}
+
+/** A login in a popup. Its session is for the frame that opened it, and the user's tabs stay as they are. */
+export interface Popup {
+  readonly target: FrameTarget;
+  /** Called before the grant is stored. @throws AuthorizationError if the frame has another user */
+  admit(grantId: string): void;
+  /** Called with the scopes that were not granted. @param isDeclined True if the login failed by that. */
+  noteRefused(scope: readonly string[], isDeclined: boolean): void;
+}
+
+/** Finds the popups of a strategy. `embedded()` installs it. */
+export interface Popups {
+  /** Returns the popup that sent the request; `undefined` for any other request. */
+  popupOf(req: IncomingMessage): Popup | undefined;
+}
