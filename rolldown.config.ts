@@ -12,7 +12,7 @@ export const entryPoints: Readonly<Record<string, string>> = {
   postgres: 'src/postgres/postgres-token-store.ts',
   mysql: 'src/mysql/mysql-token-store.ts',
   sqlite: 'src/sqlite/sqlite-token-store.ts',
-  'lease-lock': 'src/lease-lock.ts',
+  'lease-lock': 'src/databases/lease-lock.ts',
   tenants: 'src/tenants/index.ts',
   conformance: 'src/conformance/index.ts',
   emulator: 'src/emulator/index.ts',

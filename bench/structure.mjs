@@ -19,9 +19,9 @@ const root = resolve(process.argv[2] ?? fileURLToPath(new URL('..', import.meta.
 process.chdir(root);
 const { rolldown } = await import(pathToFileURL(createRequire(`${root}/`).resolve('rolldown')).href);
 
-/** Features that an application switches on, each in a folder. Three of them share `sql/`. */
+/** Features that an application switches on, each in a folder. Four of them share `databases/`. */
 const GUESTS =
-  'cli conformance embedded emulator fetch forward jobs limits mysql postgres providers redis sql sqlite step-up tenants';
+  'cli conformance databases embedded emulator fetch forward jobs limits mysql postgres providers redis sqlite step-up tenants';
 const isGuest = (room) => GUESTS.split(' ').some((guest) => room === `${guest}/`);
 const bundling = { external: /^[^./]/, platform: 'node', checks: { bundlerTimings: false } };
 

@@ -1,5 +1,4 @@
 import { optionError, readOptions, withMethods } from '../checks.js';
-import { TokenStoreError } from '../errors.js';
 import {
   fieldOf,
   once,
@@ -9,8 +8,9 @@ import {
   SWEEP_ROWS,
   sqlTokenStore,
   tableName,
-} from '../sql/sql-token-store.js';
-import { leaseSeconds } from '../stores/lease-lock.js';
+} from '../databases/sql-token-store.js';
+import { TokenStoreError } from '../errors.js';
+import { leaseSeconds } from '../stores/held-lock.js';
 import { type ListedTokenStore, ttlSeconds } from '../stores/token-store.js';
 
 /** A pool of mysql2/promise. A connection works too. */

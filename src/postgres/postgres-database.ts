@@ -1,5 +1,5 @@
+import { fieldOf, once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS } from '../databases/sql-token-store.js';
 import { TokenStoreError } from '../errors.js';
-import { fieldOf, once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS } from '../sql/sql-token-store.js';
 import { HAND_OVER_PREFIX, MARK_PREFIX, SHARE_PREFIX } from '../stores/token-store.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */

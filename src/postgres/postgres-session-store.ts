@@ -1,4 +1,4 @@
-import { type SqlDatabase, sqlTokenStore } from '../sql/sql-token-store.js';
+import { type SqlDatabase, sqlTokenStore } from '../databases/sql-token-store.js';
 import type { LockingStore, LockingStoreSettings, PostgresSessionStore } from '../stores/session-databases.js';
 import { postgresDatabase } from './postgres-database.js';
 

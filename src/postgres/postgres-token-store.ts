@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readOptions, withMethods } from '../checks.js';
-import { sqlTokenStore, tableName } from '../sql/sql-token-store.js';
-import { type ListenForChanges, watchOver } from '../stores/change-feed.js';
-import { leaseSeconds } from '../stores/lease-lock.js';
+import { type ListenForChanges, watchOver } from '../databases/change-feed.js';
+import { sqlTokenStore, tableName } from '../databases/sql-token-store.js';
+import { leaseSeconds } from '../stores/held-lock.js';
 import { type ListedTokenStore, type TokenStore, ttlSeconds } from '../stores/token-store.js';
 import { pause } from '../waiting.js';
 import { channelOf, createTable, type PostgresPoolLike, postgresDatabase } from './postgres-database.js';

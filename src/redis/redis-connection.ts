@@ -1,5 +1,5 @@
 import { optionError, withMethods } from '../checks.js';
-import type { ListenForChanges } from '../stores/change-feed.js';
+import type { ListenForChanges } from '../databases/change-feed.js';
 
 /** A client of node-redis 4 or later: single, pool, Sentinel or Cluster. */
 export interface NodeRedisLike {

@@ -1,6 +1,6 @@
 import { integer, keyPrefix, readOptions, withDefault } from '../checks.js';
-import { watchOver } from '../stores/change-feed.js';
-import { leaseSeconds } from '../stores/lease-lock.js';
+import { watchOver } from '../databases/change-feed.js';
+import { leaseSeconds } from '../stores/held-lock.js';
 import { type ListedTokenStore, type TokenStore, ttlSeconds } from '../stores/token-store.js';
 import { connectionOf, type RedisClientLike } from './redis-connection.js';
 import { grantIdsIn, redisRecords } from './redis-records.js';

@@ -1,3 +1,4 @@
+import { number, type Optional, withDefault } from '../checks.js';
 import { type Age, ageOf, type Moment, momentOf } from '../clock.js';
 import type { HeldLease } from './token-store.js';
 
@@ -7,8 +8,32 @@ const SAVE_MS = 3_000;
 const SPARE_MS = 5_000;
 /** Longest time for which a lock is held for saves that fail, in milliseconds. */
 const MAX_HOLD_MS = 15_000;
-/** Lease of a store that does not report its length, in milliseconds. */
-const USUAL_LEASE_MS = 30_000;
+
+/** A refresh seldom takes more than 20 seconds: one HTTP request of 10 s and a second attempt. */
+export const DEFAULT_LEASE_SECONDS = 30;
+
+/** Longest lease, in seconds: a holder that died keeps its user waiting for as long. */
+export const MAX_LEASE_SECONDS = 600;
+
+/** Reads the option `lease` of a store: seconds. */
+export const leaseSeconds: Optional<number> = withDefault(
+  DEFAULT_LEASE_SECONDS,
+  number(1, MAX_LEASE_SECONDS, 'seconds'),
+);
+
+/** Lengths of the leases of locks, in milliseconds. */
+const lengths = new WeakMap<object, number>();
+
+/** Records the length of a lock's lease, in milliseconds. */
+export function ofLength<Lock extends object>(leaseMs: number, lock: Lock): Lock {
+  lengths.set(lock, leaseMs);
+  return lock;
+}
+
+/** Returns the length of the lease of a token store's lock, in milliseconds; `undefined` for a lock of other making. */
+export function leaseMsOf(lock: object | undefined): number | undefined {
+  return lock && lengths.get(lock);
+}
 
 /** Returns the shortest lease that keeps every login, in milliseconds. @param requestMs Time limit of a token request. */
 export function shortestLeaseMs(requestMs: number): number {
@@ -41,7 +66,7 @@ export class HeldLock {
   constructor(lease: HeldLease | undefined | 'none', clock: () => number, end: () => Promise<void>) {
     this.#lease = lease === 'none' ? undefined : lease;
     this.isLease = this.#lease !== undefined;
-    this.#leaseMs = lease === 'none' ? Number.POSITIVE_INFINITY : (lease?.leaseMs ?? USUAL_LEASE_MS);
+    this.#leaseMs = lease === 'none' ? Number.POSITIVE_INFINITY : (lease?.leaseMs ?? DEFAULT_LEASE_SECONDS * 1000);
     this.#clock = clock;
     this.#askedAt = momentOf(clock, this.#lease?.ageMs);
     this.#end = end;

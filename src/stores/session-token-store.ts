@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { DEFAULT_LEASE_SECONDS, ofLength } from './lease-lock.js';
+import { DEFAULT_LEASE_SECONDS, ofLength } from './held-lock.js';
 import { isPostgresStore, isRedisStore, type LockingStore, type LockingStoreSettings } from './session-databases.js';
 import { overSessionStore } from './store-hub.js';
 import { asStoredGrant, type StoredGrant, type TokenStore, ttlMsOf, ttlSeconds } from './token-store.js';

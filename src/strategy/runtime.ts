@@ -34,8 +34,7 @@ import { type PageScopes, pageScopesOf } from '../session/page-scopes.js';
 import { RequestClients } from '../session/request-clients.js';
 import { ReturnCookie } from '../session/return-cookie.js';
 import { ABSOLUTE_URL, asRouted } from '../session/visit.js';
-import { shortestLeaseMs } from '../stores/held-lock.js';
-import { leaseMsOf } from '../stores/lease-lock.js';
+import { leaseMsOf, shortestLeaseMs } from '../stores/held-lock.js';
 import type { TokenStore } from '../stores/token-store.js';
 
 /**

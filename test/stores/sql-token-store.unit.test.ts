@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type SqlDatabase, sqlTokenStore } from '../../src/databases/sql-token-store.js';
 import { TokenStoreError } from '../../src/errors.js';
-import { type SqlDatabase, sqlTokenStore } from '../../src/sql/sql-token-store.js';
 import { stopTime } from '../support/stop-time.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };

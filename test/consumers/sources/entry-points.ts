@@ -1,6 +1,7 @@
 // Each entry point once, with no types of any framework or database around.
 import { createServer } from 'node:http';
 import { tokenStoreChecks } from '../../../src/conformance/index.js';
+import { leaseLock } from '../../../src/databases/lease-lock.js';
 import { startEmulator } from '../../../src/emulator/index.js';
 import {
   ApiError,
@@ -17,7 +18,6 @@ import {
   sessionTokenStore,
   type TokenStore,
 } from '../../../src/index.js';
-import { leaseLock } from '../../../src/lease-lock.js';
 import { mysqlTokenStore } from '../../../src/mysql/mysql-token-store.js';
 import { postgresTokenStore } from '../../../src/postgres/postgres-token-store.js';
 import { crowdin } from '../../../src/providers/index.js';

@@ -1,5 +1,5 @@
+import type { StoredGrant, TokenStore } from '../stores/token-store.js';
 import { pause, withTimeout } from '../waiting.js';
-import type { StoredGrant, TokenStore } from './token-store.js';
 
 /** A separate connection on which a store receives changes. */
 export interface ChangeListener {

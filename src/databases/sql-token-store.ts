@@ -1,9 +1,9 @@
 import { optionError, type Reader } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { type Lease, leaseLock } from '../stores/lease-lock.js';
 import { type ListedTokenStore, parseGrant, ttlMsOf } from '../stores/token-store.js';
 import { pause, withTimeout } from '../waiting.js';
+import { type Lease, leaseLock } from './lease-lock.js';
 
 /** Result of one statement. */
 export interface SqlResult {

@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { number, type Optional, withDefault, withMethods } from '../checks.js';
+import { number, withMethods } from '../checks.js';
 import { ageOf, isWithin, momentOf } from '../clock.js';
 import { TokenStoreError } from '../errors.js';
+import { MAX_LEASE_SECONDS, ofLength } from '../stores/held-lock.js';
+import type { HeldLease } from '../stores/token-store.js';
 import { KeyedQueue, pause, withTimeout } from '../waiting.js';
-import type { HeldLease } from './token-store.js';
+
+export type { HeldLease } from '../stores/token-store.js';
 
 /** A lease that a shared store grants to one owner at a time, and that ends by itself. */
 export interface Lease {
@@ -16,7 +19,7 @@ export interface Lease {
 }
 
 /** Runs work under the lock of an id: the method `lock` of a token store. */
-export type LeaseLock = <T>(id: string, work: (lease: HeldLease) => Promise<T>) => Promise<T>;
+type LeaseLock = <T>(id: string, work: (lease: HeldLease) => Promise<T>) => Promise<T>;
 
 /** How long a caller tries beyond the longest time that another owner's lease can last, in milliseconds. */
 const MARGIN_MS = 5000;
@@ -32,18 +35,6 @@ const RELEASE_PAUSE_MS = { first: 50, max: 1000, growth: 2 } as const;
 
 /** How long the result of the work waits for its lease to be released, in milliseconds. */
 const RELEASE_MS = 1000;
-
-/** A refresh seldom takes more than 20 seconds: one HTTP request of 10 s and a second attempt. */
-export const DEFAULT_LEASE_SECONDS = 30;
-
-/** Longest lease, in seconds: a holder that died keeps its user waiting for as long. */
-const MAX_LEASE_SECONDS = 600;
-
-/** Reads the option `lease` of a store: seconds. */
-export const leaseSeconds: Optional<number> = withDefault(
-  DEFAULT_LEASE_SECONDS,
-  number(1, MAX_LEASE_SECONDS, 'seconds'),
-);
 
 /**
  * Returns a lock over `lease`: it waits for the turn in this process, takes the lease, runs the work, and releases the
@@ -110,20 +101,6 @@ async function underLease<T>(
   } finally {
     await release();
   }
-}
-
-/** Lengths of the leases of locks, in milliseconds. */
-const lengths = new WeakMap<object, number>();
-
-/** Records the length of a lock's lease, in milliseconds. */
-export function ofLength<Lock extends object>(leaseMs: number, lock: Lock): Lock {
-  lengths.set(lock, leaseMs);
-  return lock;
-}
-
-/** Returns the length of the lease of a token store's lock, in milliseconds; `undefined` for a lock of other making. */
-export function leaseMsOf(lock: object | undefined): number | undefined {
-  return lock && lengths.get(lock);
 }
 
 /**
