@@ -247,7 +247,7 @@ export class Refresher {
     return error && { outcome: 'unsent', error };
   }
 
-  /** Returns the result of a refresh that has neither a refresh token nor parameters, unless its grant has ended. */
+  /** Returns the result of a refresh that has neither a refresh token nor parameters, unless its grant ended. */
   #withoutRefreshToken({ seen, trigger, parameters }: RefreshInFlight): RefreshResult | undefined {
     if (parameters) return undefined;
     if (isEmptyGrant(seen)) return { outcome: 'unsent', error: new NotAuthorizedError(NO_GRANT) };
