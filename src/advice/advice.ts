@@ -37,7 +37,7 @@ export class Advice {
   /** Finds logins that lead to the next one. */
   readonly loops: LoopGuard;
   /** Finds logins whose cookie the browser keeps for another host. */
-  readonly hosts: HostMismatches = new HostMismatches();
+  readonly hosts: HostMismatches = new HostMismatches((message) => this.warnOnce('host', 'ERR_LOGIN_HOST', message));
   readonly #options: AdviceOptions;
   readonly #strategy: OpenStrategy;
   /** Codes and options that were warned of. */
@@ -105,7 +105,10 @@ export class Advice {
 
   #requireSession({ req }: Visit, isNeeded: boolean): void {
     const { grants } = this.#options;
-    this.#strategy.warnOfSharedName(grants.referenceOf(req));
+    if (this.#strategy.sharesName(grants.referenceOf(req))) {
+      const message = `Two strategies for different services have the name '${this.#options.strategy.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
+      this.warnOnce('name', 'ERR_STRATEGY_NAME', message);
+    }
     if (!isNeeded) return;
     const session = sessionOf(req);
     if (session) {

@@ -17,9 +17,14 @@ const MAX_MISMATCHES = 1_000;
 export class HostMismatches {
   /** What to say of a login, by its state. In the order of their start. */
   readonly #messages = new Map<string, string>();
-  #hasWarned = false;
+  readonly #warn: (message: string) => void;
 
-  /** Remembers a login if its callback has another host name, and warns once. */
+  /** @param warn Warns once, however often it is called. */
+  constructor(warn: (message: string) => void) {
+    this.#warn = warn;
+  }
+
+  /** Remembers a login if its callback has another host name, and warns. */
   note(visit: Visit, redirectUri: string, state: string, isRelative: boolean): void {
     const { host: header, 'x-forwarded-host': forwardedHost, 'x-forwarded-proto': forwardedProto } = visit.headers;
     const isTls = () => visit.isSecure || /^\s*https\b/i.test(String(forwardedProto ?? ''));
@@ -62,12 +67,6 @@ export class HostMismatches {
   /** Forgets a login that is not lost. */
   forget(state: string): void {
     this.#messages.delete(state);
-  }
-
-  #warn(message: string): void {
-    if (this.#hasWarned) return;
-    this.#hasWarned = true;
-    process.emitWarning(message, { code: 'ERR_LOGIN_HOST' });
   }
 
   #remember(state: string, message: string): void {

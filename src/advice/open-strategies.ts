@@ -48,7 +48,6 @@ export class OpenStrategy {
   readonly #callback: string | undefined;
   /** The application in which a login last began; `undefined` before the first one, and under Connect. */
   #application: WeakRef<object> | undefined;
-  #hasWarned = false;
 
   constructor(identity: StrategyIdentity) {
     this.#identity = identity;
@@ -96,18 +95,13 @@ export class OpenStrategy {
   }
 
   /**
-   * Warns once if a session holds a reference under this strategy's name to a grant of another service. Each strategy finds
-   * its own grants alone, but a login of one replaces the reference of the other.
+   * Returns true if a session's reference under this strategy's name is to a grant of another service. Each strategy finds its
+   * own grants alone, but a login of one replaces the reference of the other.
    */
-  warnOfSharedName(grantId: string | undefined): void {
+  sharesName(grantId: string | undefined): boolean {
     const { name, service } = this.#identity;
-    if (this.#hasWarned || grantId === undefined || !services.hasOthers(name)) return;
-    if ((serviceOfGrant.get(`${name} ${grantId}`) ?? service) === service) return;
-    this.#hasWarned = true;
-    process.emitWarning(
-      `Two strategies for different services have the name '${name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`,
-      { code: 'ERR_STRATEGY_NAME' },
-    );
+    if (grantId === undefined || !services.hasOthers(name)) return false;
+    return (serviceOfGrant.get(`${name} ${grantId}`) ?? service) !== service;
   }
 
   /** Remembers a grant that a session refers to from now on, while the name is shared. */

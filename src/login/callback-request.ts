@@ -155,7 +155,7 @@ const MAX_LENGTH = { code: 4096, state: 512, error: 2048 } as const;
 const MAX_DESCRIPTION_LENGTH = 500;
 
 /** Visible ASCII and space (VSCHAR of RFC 6749, appendix A). */
-const VISIBLE_ASCII = /^[\x20-\x7e]+$/;
+const PRINTABLE_ASCII = /^[\x20-\x7e]+$/;
 
 /** Stands for an error that is not visible ASCII: nothing of its text is used. It is no error code. */
 const UNREGISTERED_ERROR = 'unregistered error';
@@ -186,7 +186,7 @@ export function readCallbackQuery(url: string): CallbackQuery | undefined {
     if (!isParameter || isMalformed) continue;
     const known = name as keyof typeof MAX_LENGTH;
     isMalformed = found[known] !== undefined || value === '' || value.length > MAX_LENGTH[known];
-    if (VISIBLE_ASCII.test(value)) found[known] = value;
+    if (PRINTABLE_ASCII.test(value)) found[known] = value;
     // Some services send a sentence as the error. NUL and broken UTF-8 are not text.
     else if (known === 'error' && !/[\0\ufffd]/.test(value)) found.error = UNREGISTERED_ERROR;
     else isMalformed = true;
