@@ -99,7 +99,7 @@ export async function install(
       const main = combination.modules === 'import' ? 'main.mjs' : 'main.cjs';
       const cwd = folder(framework.startsWith('NestJS') ? framework : 'web');
       const settings = JSON.stringify({ node, framework, ...combination });
-      return run(program, [...args, main, settings], { cwd, timeout: 60_000 });
+      return run(program, [...args, main, settings], { cwd, timeout: 110_000 });
     },
     compiler: (version) => join(folder('typescript'), `node_modules/v${version}/bin/tsc`),
     reach: folder('reach'),

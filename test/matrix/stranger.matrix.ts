@@ -78,7 +78,7 @@ describe('a reader of docs/tutorial.md', () => {
             expect((await reader.open('/projects')).text).toContain('My projects');
             return reader.printed('emulator').stdout.match(/POST \/oauth\/token/g)?.length;
           },
-          { timeout: 60_000, interval: 500 },
+          { timeout: 110_000, interval: 500 },
         )
         .toBeGreaterThanOrEqual(3);
     } finally {

@@ -39,7 +39,7 @@ export async function startProgram(
 ): Promise<Pick<RunningServer, 'stop' | 'restart' | 'close'>> {
   const launch = async (): Promise<ChildProcess> => {
     const started = await startService(command);
-    await vi.waitFor(() => isOpen(port), { timeout: 30_000, interval: 20 });
+    await vi.waitFor(() => isOpen(port), { timeout: 110_000, interval: 20 });
     return started;
   };
   let child = await launch();
