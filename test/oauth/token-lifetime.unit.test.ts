@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { renewableLifetime, wholeLifetime } from '../../src/oauth/token-response.js';
+import { renewableLifetime } from '../../src/oauth/token-response.js';
 import { threats } from '../support/threats.js';
 
 const now = 1_700_000_000_000;
 const nowS = now / 1000;
-const DAY_MS = 86_400_000;
-const CENTURY_MS = 36_500 * DAY_MS;
 
 const tokenLifetime = (expiresIn: unknown, claims: object, accessTokenLifetime?: number) =>
   renewableLifetime(expiresIn, { ...claims }, { now, accessTokenLifetime });
@@ -71,23 +69,3 @@ test('is limited to a second at least and a day at most', threats(34), () => {
     }),
   );
 });
-
-test.for<[expiresIn: unknown, claims: object, accessTokenLifetime: number | undefined, lifetimeMs: number]>([
-  [60, { exp: nowS + 5000 }, 7, 60_000],
-  [60 * 86_400, {}, 7, 60 * DAY_MS],
-  [315_359_999, {}, 7, 315_359_999_000],
-  [315_360_000, {}, 7, CENTURY_MS],
-  [1e300, {}, 7, CENTURY_MS],
-  [0, { exp: nowS + 5000 }, 7, CENTURY_MS],
-  ['-1', {}, 7, CENTURY_MS],
-  ['soon', { exp: nowS + 90 * 86_400 }, 7, 90 * DAY_MS],
-  [undefined, { exp: nowS + 1e9 }, 7, CENTURY_MS],
-  [undefined, {}, 7, 7_000],
-  [null, { exp: nowS - 5 }, undefined, CENTURY_MS],
-])(
-  'nothing can replace it: expires_in %j with %j and the option %s',
-  threats(108),
-  ([expiresIn, claims, option, ms]) => {
-    expect(wholeLifetime(expiresIn, { ...claims }, { now, accessTokenLifetime: option })).toBe(ms);
-  },
-);

@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from '
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
-import { isFetch, isInForeignFrame, isInFrame, isSameOrigin } from '../../src/session/fetch-metadata.js';
+import { isSameOrigin } from '../../src/session/fetch-metadata.js';
 import { frameworkError, refuseFramework } from '../../src/session/framework.js';
 import { locationOf, redirect } from '../../src/session/redirect.js';
 import { callOnce, settle } from '../../src/session/session.js';
@@ -78,20 +78,6 @@ test.for<[headers: IncomingHttpHeaders, isOwn: boolean]>([
   [{ ...script, origin: 'data:,' }, false],
 ])('a request with the headers %j is of a page of this origin: %s', ([headers, isOwn]) => {
   expect(isSameOrigin(headers, new Visit(requestOf(headers as never)).host)).toBe(isOwn);
-});
-
-test.for<[headers: IncomingHttpHeaders, isScript: boolean, isFrame: boolean, isForeign: boolean]>([
-  [{ 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' }, true, false, false],
-  [{ 'sec-fetch-dest': 'empty' }, true, false, false],
-  [{ 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'navigate' }, false, false, false],
-  [{ 'sec-fetch-mode': 'cors' }, false, false, false],
-  [{ 'sec-fetch-dest': 'document', 'sec-fetch-site': 'cross-site' }, false, false, false],
-  [{ 'sec-fetch-dest': 'iframe' }, false, true, false],
-  [{ 'sec-fetch-dest': 'frame', 'sec-fetch-site': 'cross-site' }, false, true, true],
-  [{ 'sec-fetch-dest': 'embed', 'sec-fetch-site': 'same-site' }, false, true, false],
-  [{ 'sec-fetch-dest': 'object', 'sec-fetch-storage-access': 'none' }, false, true, true],
-])('the headers %j: of a script %s, in a frame %s, of another site %s', ([headers, isScript, isFrame, isForeign]) => {
-  expect([isFetch(headers), isInFrame(headers), isInForeignFrame(headers)]).toEqual([isScript, isFrame, isForeign]);
 });
 
 test.for([
