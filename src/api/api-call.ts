@@ -4,8 +4,8 @@ import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from '../waiting.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
-import { callError, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
-import { type Attempt, afterAttempt, type CallState, decide, isReplayable, START } from './call-decision.js';
+import { failedCall, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
+import { type Attempt, afterAttempt, type CallState, decideNext, isReplayable, START } from './call-decision.js';
 import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
 import { NoSlot, type Permit } from './concurrency-limiter.js';
@@ -101,7 +101,7 @@ export class ApiCall<A extends ResponseHead> {
   async #next(state: CallState, attempt: Attempt<A>): Promise<CallState | undefined> {
     const { now, random, wait } = this.#context;
     const remainingMs = this.#limit?.remainingMs ?? Infinity;
-    const decision = decide(state, attempt, this.#request, { now: now(), random: random(), remainingMs });
+    const decision = decideNext(state, attempt, this.#request, { now: now(), random: random(), remainingMs });
     if (decision.next === 'end') return undefined;
     if (decision.next === 'renew') return await this.#renew(state, attempt);
     this.#drop(attempt);
@@ -226,14 +226,14 @@ export class ApiCall<A extends ResponseHead> {
   #errorOf(error: unknown, sent: boolean): unknown {
     const { signal, method, path } = this.#request;
     if (signal?.aborted && (error === signal.reason || error instanceof TransportError)) return signal.reason;
-    if (error instanceof TransportError) return callError(error, method, path, sent);
+    if (error instanceof TransportError) return failedCall(error, method, path, sent);
     if (error instanceof ServiceUnavailableError) {
       if (error.sent !== undefined) return error;
       // Of a refresh: it does not know about the call.
       const { code, cause, retryAfter } = error;
       return new ServiceUnavailableError(error.message, { code, cause, retryAfter, sent });
     }
-    return this.#limit?.expired ? callError(new TransportError('timeout', sent), method, path, sent) : error;
+    return this.#limit?.expired ? failedCall(new TransportError('timeout', sent), method, path, sent) : error;
   }
 
   /** Publishes the event of a try. @param attempts Requests of the call so far; 0 if it failed before any */

@@ -1,9 +1,8 @@
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
-import type { HostPatterns } from '../oauth/host-patterns.js';
 import { pause } from '../waiting.js';
 import type { PermitSharing } from './account-share.js';
-import { type ApiOrganization, BaseUrls } from './base-urls.js';
+import { type ApiOrganization, type BaseUrlOptions, BaseUrls } from './base-urls.js';
 import { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
 
@@ -54,57 +53,43 @@ export interface CredentialSource {
   reportOutcome?(renewed: Credential, accepted: boolean): void;
 }
 
-/** Options of {@link createApiContext}. */
-export interface ApiContextOptions {
-  readonly http: HttpClient;
-  /** Base address of the API, already checked. */
-  readonly baseUrl: string;
-  /** Base address of an enterprise organization with `{domain}`, already checked. */
-  readonly enterpriseBaseUrl?: string | undefined;
-  /** Path of the API below its base address. Default: `/api/v2`. */
-  readonly apiPath?: string | undefined;
-  /** Hosts of the API addresses that token responses name. Default: none. */
-  readonly enterpriseHosts?: HostPatterns | undefined;
-  /** Name of the header that carries the bare access token. Default: `Authorization`, with the scheme `Bearer`. */
-  readonly accessTokenHeader?: string | undefined;
-  /** Further origins that may get the token, already checked, with or without `{domain}`. Default: none. */
-  readonly origins?: readonly string[] | undefined;
-  /** Milliseconds for one HTTP request. */
-  readonly timeoutMs: number;
-  /** Maximum of requests at once for each account. Default: no limit. */
-  readonly concurrency?: number | undefined;
-  /** Shares the slots of each account between processes. Default: each process has them all. */
-  readonly sharing?: PermitSharing | undefined;
-  /** Sent with each request. */
-  readonly headers?: RequestHeaders | undefined;
-  /** For events. */
-  readonly strategyName: string;
-  /** Maximum size of a parsed response in bytes. Default: 64 MiB. */
-  readonly maxResponseBytes?: number | undefined;
-  /** Epoch milliseconds. Default: `Date.now`. */
-  readonly now?: (() => number) | undefined;
-  /** From 0 up to 1. Default: `Math.random`. */
-  readonly random?: (() => number) | undefined;
-  /** Waits between tries; rejects with the signal's reason. Default: a timer. */
-  readonly wait?: ((ms: number, signal: AbortSignal | undefined) => Promise<void>) | undefined;
-}
-
 /** Shared by all API clients of a strategy. */
 export interface ApiContext {
   readonly http: HttpClient;
   readonly bases: BaseUrls;
+  /** For one HTTP request. */
   readonly timeoutMs: number;
   readonly limiter: ConcurrencyLimiter;
   readonly headers: DefaultHeaders;
   /** In lower case, with what stands before the token. */
   readonly tokenHeader: { readonly name: string; readonly prefix: string };
   readonly strategyName: string;
+  /** Maximum size of a parsed response. Default: 64 MiB. */
   readonly maxResponseBytes: number;
   /** Of whole calls and of queues. */
   readonly deadlines: Deadlines;
+  /** Epoch milliseconds. Default: `Date.now`. */
   readonly now: () => number;
+  /** From 0 up to 1. Default: `Math.random`. */
   readonly random: () => number;
+  /** Waits between tries; rejects with the signal's reason. Default: a timer. */
   readonly wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
+}
+
+/** Options of {@link createApiContext}, already checked. */
+export interface ApiContextOptions extends Pick<ApiContext, 'http' | 'timeoutMs' | 'strategyName'>, BaseUrlOptions {
+  readonly maxResponseBytes?: number | undefined;
+  readonly now?: ApiContext['now'] | undefined;
+  readonly random?: ApiContext['random'] | undefined;
+  readonly wait?: ApiContext['wait'] | undefined;
+  /** Name of the header that carries the bare access token. Default: `Authorization`, with the scheme `Bearer`. */
+  readonly accessTokenHeader?: string | undefined;
+  /** Maximum of requests at once for each account. Default: no limit. */
+  readonly concurrency?: number | undefined;
+  /** Shares the slots of each account between processes. Default: each process has them all. */
+  readonly sharing?: PermitSharing | undefined;
+  /** Sent with each request. */
+  readonly headers?: RequestHeaders | undefined;
 }
 
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
@@ -118,13 +103,7 @@ export function createApiContext(options: ApiContextOptions): ApiContext {
   const deadlines = new Deadlines();
   return Object.freeze({
     http,
-    bases: new BaseUrls(
-      options.baseUrl,
-      options.enterpriseBaseUrl,
-      options.apiPath,
-      options.origins,
-      options.enterpriseHosts,
-    ),
+    bases: new BaseUrls(options),
     timeoutMs,
     limiter: new ConcurrencyLimiter({ max: concurrency, deadlines, patienceMs: timeoutMs, sharing: options.sharing }),
     headers: defaultHeaders(options.headers),

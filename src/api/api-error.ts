@@ -75,7 +75,7 @@ export class ApiError extends OAuthAppError {
 }
 
 /** Maximum length of what the service says, in a message. */
-const MAX_LENGTH = 300;
+const MAX_MESSAGE_CHARS = 300;
 
 /** Maximum length of a `WWW-Authenticate` header that is read. */
 const MAX_CHALLENGE = 4_096;
@@ -101,42 +101,33 @@ export interface RefusedResponse extends Omit<ApiErrorDetails, 'code' | 'cause' 
   readonly isTokenRenewed: boolean;
 }
 
-/** Creates the error for a response that is not a success. */
+/** Creates the error for a response that is not a success. @see RFC 6750, 3 and 3.1 */
 export function refusedResponse({ accessToken, isTokenRenewed, ...details }: RefusedResponse): ApiError {
   const { status, method, path, data } = details;
   const said = serviceMessage(data, accessToken);
-  const parts = [
-    `${method} ${shown(path)}: status ${status}.`,
-    said === undefined ? '' : `${said}.`,
-    (isTokenRenewed ? RENEWED_HINT : HINTS[isTokenRefused(details) ? 401 : status]) ?? '',
-  ];
-  return new ApiError(parts.filter((part) => part !== '').join(' '), { ...details, ...insufficientScope(details) });
-}
-
-/** Returns the code and scopes of a refusal that names missing scopes. @see RFC 6750, 3 and 3.1 */
-function insufficientScope(
-  response: Pick<ApiErrorDetails, 'status' | 'headers'>,
-): Pick<ApiErrorDetails, 'code' | 'scope'> {
-  const challenge = challengeOf(response);
-  if (response.status !== 403 || challenge.error !== 'insufficient_scope') return {};
-  const { scope } = challenge;
-  return { code: 'ERR_INSUFFICIENT_SCOPE', scope: scope === undefined ? undefined : grantedScope(scope) };
+  const hint = isTokenRenewed ? RENEWED_HINT : HINTS[isTokenRefused(details) ? 401 : status];
+  const parts = [`${method} ${shown(path)}: status ${status}.`, said && `${said}.`, hint];
+  const message = parts.filter((part) => part !== undefined).join(' ');
+  const { error, scope } = bearerChallenge(details);
+  if (status !== 403 || error !== 'insufficient_scope') return new ApiError(message, details);
+  const missing = scope === undefined ? undefined : grantedScope(scope);
+  return new ApiError(message, { ...details, code: 'ERR_INSUFFICIENT_SCOPE', scope: missing });
 }
 
 /** Returns true if a response refuses the access token: a 401, or a 400 or 403 that says so. @see RFC 6750, 3.1 */
 export function isTokenRefused(response: Pick<ApiErrorDetails, 'status' | 'headers'>): boolean {
   const { status } = response;
   if (status === 401) return true;
-  return (status === 400 || status === 403) && challengeOf(response).error === 'invalid_token';
+  return (status === 400 || status === 403) && bearerChallenge(response).error === 'invalid_token';
 }
 
 /** Returns true if a refusal of the access token gives no other reason than that it is invalid. */
 export function isTokenInvalid(response: Pick<ApiErrorDetails, 'headers'>): boolean {
-  return (challengeOf(response).error ?? 'invalid_token') === 'invalid_token';
+  return (bearerChallenge(response).error ?? 'invalid_token') === 'invalid_token';
 }
 
 /** Returns the parameters of a Bearer challenge. @see RFC 6750, 3 */
-function challengeOf({ headers }: Pick<ApiErrorDetails, 'headers'>): {
+function bearerChallenge({ headers }: Pick<ApiErrorDetails, 'headers'>): {
   readonly error?: string;
   readonly scope?: string;
 } {
@@ -178,7 +169,7 @@ const CODES: Readonly<Partial<Record<TransportFault, string>>> = {
  *
  * @param sent True if this request or an earlier one of the same call may have reached the service
  */
-export function callError(
+export function failedCall(
   fault: TransportError,
   method: string,
   path: string,
@@ -193,7 +184,7 @@ export function callError(
   return new ServiceUnavailableError(`${method} ${shown(path)}: ${fault.message}.`, { code, cause: fault, sent });
 }
 
-/** Creates the error for a call that got no slot in time. @param concurrency `Infinity` if only the refusals of the service limit the account */
+/** Creates the error for a call that got no slot in time. @param concurrency `Infinity` if the service's refusals alone limit it */
 export function noSlotError(method: string, path: string, concurrency: number, sent: boolean): ServiceUnavailableError {
   const late =
     concurrency === Infinity
@@ -217,13 +208,13 @@ function shown(path: string): string {
  */
 export function serviceMessage(data: unknown, accessToken: string): string | undefined {
   const error = field(data, 'error');
-  const message = textOf(field(error, 'message'));
+  const message = nonEmptyText(field(error, 'message'));
   const text =
     (message && withCode(message, field(error, 'code'))) ??
     listOfErrors(data) ??
     joined(error, field(data, 'error_description')) ??
     joined(field(data, 'title'), field(data, 'detail')) ??
-    textOf(field(data, 'message'));
+    nonEmptyText(field(data, 'message'));
   const line = text === undefined ? '' : oneLine(text, accessToken);
   return line === '' ? undefined : line;
 }
@@ -231,9 +222,9 @@ export function serviceMessage(data: unknown, accessToken: string): string | und
 function listOfErrors(data: unknown): string | undefined {
   const entries = listOf(field(data, 'errors')).flatMap((entry) => {
     const error = field(entry, 'error');
-    const key = textOf(field(error, 'key'));
+    const key = nonEmptyText(field(error, 'key'));
     return listOf(field(error, 'errors')).map((one) => {
-      const text = withCode(textOf(field(one, 'message')) ?? '', field(one, 'code'));
+      const text = withCode(nonEmptyText(field(one, 'message')) ?? '', field(one, 'code'));
       return key === undefined ? text : `${key}: ${text}`;
     });
   });
@@ -245,7 +236,7 @@ function withCode(message: string, code: unknown): string {
 }
 
 function joined(title: unknown, detail: unknown): string | undefined {
-  const parts = [textOf(title), textOf(detail)].filter((part) => part !== undefined);
+  const parts = [nonEmptyText(title), nonEmptyText(detail)].filter((part) => part !== undefined);
   return parts.length === 0 ? undefined : parts.join(': ');
 }
 
@@ -253,14 +244,18 @@ function joined(title: unknown, detail: unknown): string | undefined {
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g;
 
 function oneLine(text: string, accessToken: string): string {
-  return withoutSecrets(text, [accessToken]).replace(CONTROLS, ' ').trim().replace(/\.$/, '').slice(0, MAX_LENGTH);
+  return withoutSecrets(text, [accessToken])
+    .replace(CONTROLS, ' ')
+    .trim()
+    .replace(/\.$/, '')
+    .slice(0, MAX_MESSAGE_CHARS);
 }
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value.slice(0, MAX_ENTRIES) : [];
 }
 
-function textOf(value: unknown): string | undefined {
+function nonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined;
 }
 

@@ -26,36 +26,34 @@ export interface ApiOrganization {
   readonly enterpriseUrl?: string | undefined;
 }
 
+/** Options of {@link BaseUrls}, already checked. */
+export interface BaseUrlOptions {
+  /** Base address of the API. */
+  readonly baseUrl: string;
+  /** That of an enterprise organization, with `{domain}` as one whole label of its host. */
+  readonly enterpriseBaseUrl?: string | undefined;
+  /** Path of the API below its base address. Default: `/api/v2`. */
+  readonly apiPath?: string | undefined;
+  /** Further origins that may get the token, with or without `{domain}`. */
+  readonly origins?: readonly string[] | undefined;
+  /** Hosts of the addresses that token responses name. */
+  readonly enterpriseHosts?: HostPatterns | undefined;
+}
+
 /** The API base addresses of a service: a common one, and one for each enterprise organization. */
 export class BaseUrls {
-  /** Without a trailing slash. */
   readonly #apiPath: string;
-  readonly #base: ApiBase;
-  readonly #template: string | undefined;
+  readonly #common: ApiBase;
+  readonly #options: BaseUrlOptions;
   readonly #enterprise = new Map<string, ApiBase>();
-  readonly #origins: readonly string[];
-  readonly #hosts: HostPatterns | undefined;
 
-  /**
-   * @param baseUrl Base address of the API
-   * @param template Base address of an enterprise organization, with `{domain}` as one whole label of its host
-   * @param origins Further origins that may get the token, with or without `{domain}`
-   * @param hosts Those of addresses that token responses name
-   * @throws ConfigurationError if `baseUrl` is not a URL
-   */
-  constructor(
-    baseUrl: string,
-    template?: string | undefined,
-    apiPath = '/api/v2',
-    origins: readonly string[] = [],
-    hosts?: HostPatterns | undefined,
-  ) {
+  /** @throws ConfigurationError if `baseUrl` is not a URL */
+  constructor(options: BaseUrlOptions) {
+    const { baseUrl, apiPath: path = '/api/v2' } = options;
     if (!URL.canParse(baseUrl)) throw new ConfigurationError('baseUrl: expected a URL', { option: 'baseUrl' });
-    this.#apiPath = apiPath;
-    this.#base = this.#parse(baseUrl);
-    this.#template = template;
-    this.#origins = origins;
-    this.#hosts = hosts;
+    this.#apiPath = path;
+    this.#options = options;
+    this.#common = this.#parse(baseUrl);
   }
 
   /**
@@ -65,14 +63,14 @@ export class BaseUrls {
    *   an allowed host
    */
   of({ organizationDomain, enterpriseUrl }: ApiOrganization): ApiBase {
-    const domain = this.#template === undefined ? undefined : organizationDomain;
-    const key = enterpriseUrl ?? domain;
-    if (key === undefined) return this.#base;
+    const { enterpriseBaseUrl, enterpriseHosts } = this.#options;
+    const key = enterpriseUrl ?? (enterpriseBaseUrl === undefined ? undefined : organizationDomain);
+    if (key === undefined) return this.#common;
     const cached = this.#enterprise.get(key);
     if (cached !== undefined) return cached;
     // Both come from a record, which may have been edited by hand.
     const isUrl = enterpriseUrl !== undefined;
-    const base = this.#parse(isUrl ? asEnterpriseUrl(key, this.#hosts) : fillIn(this.#template ?? '', key));
+    const base = this.#parse(isUrl ? asEnterpriseUrl(key, enterpriseHosts) : fillIn(enterpriseBaseUrl ?? '', key));
     if (this.#enterprise.size >= MAX_ORGANIZATIONS) this.#enterprise.clear();
     this.#enterprise.set(key, base);
     return base;
@@ -103,7 +101,8 @@ export class BaseUrls {
 
   /** Returns true for one of `origins`; of those with `{domain}` only for the one of this organization. */
   #mayReceiveToken(origin: string, { organizationDomain: domain }: ApiOrganization): boolean {
-    return this.#origins.some((template) => {
+    const { origins = [] } = this.#options;
+    return origins.some((template) => {
       if (!template.includes('{domain}')) return template === origin;
       return domain !== undefined && fillIn(template, domain) === origin;
     });

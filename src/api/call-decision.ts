@@ -95,7 +95,7 @@ export function afterAttempt<A>(state: CallState, { answer, fault }: Attempt<A>)
 }
 
 /** What a call does after a request that was no success. */
-export type Decision =
+export type NextStep =
   /** The response, or the fault, ends the call. */
   | { readonly next: 'end' }
   /** It asks for a newer credential. */
@@ -113,10 +113,10 @@ export interface Circumstances {
   readonly random: number;
 }
 
-const END: Decision = { next: 'end' };
+const END: NextStep = { next: 'end' };
 
 /** Decides what follows a request that was no success. */
-export function decide(
+export function decideNext(
   state: CallState,
   {
     answer,
@@ -127,7 +127,7 @@ export function decide(
   }: Attempt<{ readonly status: number; readonly headers: HttpHeaders }>,
   call: CallRequest,
   circumstances: Circumstances,
-): Decision {
+): NextStep {
   if (answer === undefined) return fault instanceof TransportError ? retry(state, fault, call, circumstances) : END;
   if (isTokenRefused(answer) && state.renewals < MAX_RENEWALS) return { next: 'renew' };
   const target = redirectTarget(call, answer, { origin, prefix: base.prefix }, path);
@@ -145,7 +145,7 @@ function retry(
   failure: TryFailure,
   call: CallRequest,
   { remainingMs, random }: Circumstances,
-): Decision {
+): NextStep {
   const isThrottled = call.retry === DEFAULT_RETRY && 'status' in failure && failure.status === 429;
   const throttledRetry = call.timeoutMs === undefined ? THROTTLED_RETRY : THROTTLED_RETRY_IN_TIME;
   const limits = isThrottled ? throttledRetry : call.retry;

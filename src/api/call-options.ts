@@ -111,16 +111,7 @@ export const DEFAULT_RETRY: RetryLimits = Object.freeze({
   maxBackOffMs: 10_000,
 });
 
-const OPTIONS: ReadonlySet<string> = new Set([
-  'query',
-  'json',
-  'body',
-  'headers',
-  'signal',
-  'timeout',
-  'retry',
-  'schema',
-]);
+const OPTIONS: ReadonlySet<string> = new Set('query json body headers signal timeout retry schema'.split(' '));
 
 const COMMON_METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 

@@ -146,19 +146,19 @@ const CRLF = '\r\n';
 function formBody(form: FormDataLike): RequestBody {
   const boundary = `form-${crypto.randomUUID()}`;
   const parts = [...form.entries()].flatMap(([name, value]): (string | Blob)[] => {
-    const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${quoted(name.replace(LINE_BREAK, CRLF))}"`;
+    const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${escapedQuotes(name.replace(LINE_BREAK, CRLF))}"`;
     if (typeof value === 'string') return [`${disposition}\r\n\r\n${value.replace(LINE_BREAK, CRLF)}\r\n`];
     if (!(value instanceof Blob))
       throw new TypeError('body: expected each file of the form to be a Blob or File of Node');
     const fileName = value instanceof File ? value.name : 'blob';
     const type = value.type === '' ? 'application/octet-stream' : value.type;
-    return [`${disposition}; filename="${quoted(fileName)}"\r\nContent-Type: ${type}\r\n\r\n`, value, '\r\n'];
+    return [`${disposition}; filename="${escapedQuotes(fileName)}"\r\nContent-Type: ${type}\r\n\r\n`, value, '\r\n'];
   });
   return blobBody(new Blob([...parts, `--${boundary}--\r\n`]), `multipart/form-data; boundary=${boundary}`);
 }
 
 /** Escapes a name as browsers do: it can end neither its line nor its quotes. */
-function quoted(name: string): string {
+function escapedQuotes(name: string): string {
   return name.replaceAll('\n', '%0A').replaceAll('\r', '%0D').replaceAll('"', '%22');
 }
 

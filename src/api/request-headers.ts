@@ -11,22 +11,12 @@ export type RequestHeaders =
 
 /** Set by this package or by the HTTP connection; a caller that sets them breaks the request or leaks the token. */
 const RESERVED: ReadonlySet<string> = new Set([
-  'authorization',
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'keep-alive',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
+  ...['authorization', 'proxy-authorization', 'host', 'content-length', 'expect', 'te', 'trailer'],
+  ...['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'],
 ]);
 
 /** Set by this package or by callers: none of them can carry the token. */
-const COMMON: ReadonlySet<string> = new Set(['accept', 'accept-encoding', 'content-type', 'cookie', 'user-agent']);
+const ORDINARY: ReadonlySet<string> = new Set(['accept', 'accept-encoding', 'content-type', 'cookie', 'user-agent']);
 
 /** A field name (RFC 9110, 5.6.2). */
 const NAME = /^[!#$%&'*+.^_`|~\w-]{1,256}$/;
@@ -34,7 +24,7 @@ const NAME = /^[!#$%&'*+.^_`|~\w-]{1,256}$/;
 /** Reads the name of the header that carries the access token, and returns it in lower case. @throws ConfigurationError */
 export function tokenHeaderName(option: string, value: unknown): string {
   const name = typeof value === 'string' && NAME.test(value) ? value.toLowerCase() : '';
-  const isFree = name === 'authorization' || !(RESERVED.has(name) || COMMON.has(name));
+  const isFree = name === 'authorization' || !(RESERVED.has(name) || ORDINARY.has(name));
   if (name !== '' && isFree) return name;
   throw optionError(option, 'expected the name of a header for the token alone, such as X-Shopify-Access-Token');
 }
@@ -61,18 +51,13 @@ export function userAgentOf(headers: RequestHeaders | undefined): string {
  * @throws TypeError like {@link requestHeaders}
  */
 export function defaultHeaders(own: RequestHeaders | undefined): DefaultHeaders {
-  const agent = ['user-agent', USER_AGENT];
+  const accepting = (type: string, encoding: string) =>
+    requestHeaders(own, undefined, ['accept', type, 'accept-encoding', encoding, 'user-agent', USER_AGENT]);
   return Object.freeze({
-    parsed: requestHeaders(own, undefined, [
-      'accept',
-      'application/json',
-      'accept-encoding',
-      ACCEPTED_ENCODINGS,
-      ...agent,
-    ]),
+    parsed: accepting('application/json', ACCEPTED_ENCODINGS),
     // Compressed downloads could not be resumed.
-    streamed: requestHeaders(own, undefined, ['accept', '*/*', 'accept-encoding', 'identity', ...agent]),
-    fetched: requestHeaders(own, undefined, ['accept', '*/*', 'accept-encoding', ACCEPTED_ENCODINGS, ...agent]),
+    streamed: accepting('*/*', 'identity'),
+    fetched: accepting('*/*', ACCEPTED_ENCODINGS),
   });
 }
 

@@ -19,7 +19,7 @@ export interface RequestTarget {
 }
 
 /** Paths of plain segments, by far the most frequent: nothing to encode, nothing to guard against. */
-const PLAIN = /^\/?[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*\/?$/;
+const PLAIN_PATH = /^\/?[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*\/?$/;
 
 /** Characters that a path needs escapes for (RFC 3986, 3.3), without `%`, whose escapes are checked separately. */
 const TO_ENCODE = /[^\w.~!$&'()*+,;=:@/%-]+/g;
@@ -43,7 +43,7 @@ export function apiPath(path: unknown): string {
   if (typeof path !== 'string')
     throw new TypeError(`path: expected a string, got ${path === null ? 'null' : typeof path}`);
   const rooted = path.startsWith('/') ? path : `/${path}`;
-  if (PLAIN.test(path)) return rooted;
+  if (PLAIN_PATH.test(path)) return rooted;
   if (/^[a-z][a-z\d+.-]*:/i.test(path)) {
     throw new TypeError(
       'path: it is an absolute URL; expected a path below client.baseUrl, for example /projects/7. ' +

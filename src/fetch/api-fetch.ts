@@ -15,14 +15,7 @@ import { fetchedResponse, headerPairs, withAddress } from './fetched-response.js
 
 /** Set by the HTTP connection. `fetch` drops them, as browsers do, because SDKs send them. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'keep-alive',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
+  ...['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'content-length', 'expect', 'te', 'trailer'],
 ]);
 
 /** Maximum size of the body of a `Request` that is held in memory, so that it can be sent again. */
@@ -60,7 +53,7 @@ export async function fetchFrom(
     context,
     redirect === 'follow' ? request : { ...request, redirect: 'manual' },
     FETCHED,
-  ).run((answer, sent, attempt) => ({ status: answer.status, response: responseOf(answer, sent, attempt) }));
+  ).run((answer, sent, attempt) => ({ status: answer.status, response: fetchedResponseOf(answer, sent, attempt) }));
   if (redirect === 'error' && status >= 300 && status < 400 && status !== 304) {
     await response.body?.cancel();
     throw new TypeError('fetch: the response is a redirect, and the option `redirect` is error');
@@ -81,7 +74,7 @@ async function fetchRequest(
   };
   const given = isRequest ? input : undefined;
   const { method = given?.method ?? 'GET', signal = given?.signal } = init;
-  const body = init.body ?? (given?.body ? await bodyOf(given, signal ?? undefined) : undefined);
+  const body = init.body ?? (given?.body ? await bodyOfRequest(given, signal ?? undefined) : undefined);
   const givenHeaders = init.headers ?? given?.headers;
   const headers =
     givenHeaders === undefined ? [] : [...new Headers(givenHeaders)].filter(([name]) => !CONNECTION_HEADERS.has(name));
@@ -98,7 +91,7 @@ async function fetchRequest(
  * Returns the body of a Request: its bytes if they are few and at hand, so that their length is sent and they can be sent
  * again, otherwise a stream.
  */
-async function bodyOf(request: Request, signal: AbortSignal | undefined): Promise<Uint8Array | Readable> {
+async function bodyOfRequest(request: Request, signal: AbortSignal | undefined): Promise<Uint8Array | Readable> {
   if (request.bodyUsed || request.body === null) throw new TypeError('body: the body of the Request was read already');
   const reader = request.body.getReader();
   const chunks: Uint8Array[] = [];
@@ -136,7 +129,7 @@ function targetBelow(exposed: ReadonlySet<ApiBase>, target: RequestTarget): Requ
 /** RFC 9110: responses with these statuses have no body, and `Response` refuses one. */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
-function responseOf(
+function fetchedResponseOf(
   { status, headers, body }: FetchedResponse,
   { method, path }: CallRequest,
   { request, path: sentPath, isRedirected: redirected }: Attempt<FetchedResponse>,

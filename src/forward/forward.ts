@@ -108,7 +108,7 @@ export function forward(strategy: Strategy | ManyStrategies, options: ForwardOpt
       const message = `The request has no req.${property} of the strategy "${settings.name}": mount apiClient(strategy) before forward(strategy).`;
       throw new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' });
     }
-    const target = targetOf(req);
+    const target = apiTargetOf(req);
     if (target === undefined || !allow.names(target.method, target.path))
       throw new ForwardError(NOT_ALLOWED, { code: 'ERR_NOT_ALLOWED', status: 404 });
     if (!DESTINATIONS.has(req.headers['sec-fetch-dest']))
@@ -118,7 +118,7 @@ export function forward(strategy: Strategy | ManyStrategies, options: ForwardOpt
     const permit = streams.permitFor(client.grantId ?? '');
     try {
       const hasBody = target.method !== 'GET' && target.method !== 'HEAD';
-      const body = hasBody ? await bodyOf(req, api, permit) : undefined;
+      const body = hasBody ? await uploadOf(req, api, permit) : undefined;
       const options = { headers: sentHeaders(req, body), body, signal };
       const request = requestTo(target, target.method, options, api.headers.streamed);
       const call = new ApiCall(sourceOf(client), api, { ...request, redirect: 'manual' }, FORWARDED);
@@ -159,7 +159,7 @@ function isStalled(req: IncomingMessage, body: Uint8Array | Readable | undefined
 }
 
 /** Returns method, path and query of the API request; `undefined` for a method or path that no API call can have. */
-function targetOf(req: IncomingMessage): { method: string; path: string; query: string } | undefined {
+function apiTargetOf(req: IncomingMessage): { method: string; path: string; query: string } | undefined {
   const { url = '' } = req;
   const path = pathOf(url);
   // A request line may hold a whole URL.
@@ -178,7 +178,7 @@ function sentHeaders({ headers }: IncomingMessage, body: Uint8Array | Readable |
 }
 
 /** Returns the body of a request: its bytes if they are few, else a stream that can be destroyed without closing the connection. */
-async function bodyOf(
+async function uploadOf(
   req: IncomingMessage,
   api: ApiContext,
   permit: StreamPermit,

@@ -16,7 +16,7 @@ export interface HttpClientOptions {
   readonly graceMs?: number | undefined;
 }
 
-const GRACE_MS = 10_000;
+const CLOSING_GRACE_MS = 10_000;
 
 /** Maximum connections to one origin; further requests wait for a free one, within their own time limit. */
 const CONNECTIONS_PER_ORIGIN = 256;
@@ -38,7 +38,7 @@ export class HttpClient {
   #pool: Promise<Agent> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor({ dispatcher, lookup = lookupHost, graceMs = GRACE_MS }: HttpClientOptions = {}) {
+  constructor({ dispatcher, lookup = lookupHost, graceMs = CLOSING_GRACE_MS }: HttpClientOptions = {}) {
     this.#graceMs = graceMs;
     this.#lookup = lookup;
     this.#dispatcher = dispatcher;

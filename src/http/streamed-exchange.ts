@@ -8,10 +8,10 @@ import { type HttpStream, type HttpStreamRequest, headerValue } from './message.
 const MAX_QUEUED_BYTES = 64 * 1024;
 
 /** How long a reader may pause. An unread response must not keep its connection forever. */
-const MAX_PAUSE_MS = 5 * 60_000;
+const MAX_READER_PAUSE_MS = 5 * 60_000;
 
 /** How often a pause beyond the time limit is weighed against requests that wait for a connection. */
-const CHECK_MS = 1_000;
+const POOL_CHECK_MS = 1_000;
 
 /** Ends the requests whose bodies were garbage collected unread. */
 const unreachable = new FinalizationRegistry<{ handleEvent(): void }>((exchange) => exchange.handleEvent());
@@ -121,7 +121,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     else if (now >= this.#pauseEndsAt || this.isPoolFull) this.fail('unread');
     else {
       this.request.onEnd?.();
-      this.deadlines.add(this, Math.min(CHECK_MS, this.#pauseEndsAt - now));
+      this.deadlines.add(this, Math.min(POOL_CHECK_MS, this.#pauseEndsAt - now));
     }
   }
 
@@ -147,8 +147,8 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
    * its connection if other requests wait for one. After some minutes it loses the connection in any case.
    */
   #readerPauses(): void {
-    this.#pauseEndsAt = performance.now() + MAX_PAUSE_MS;
-    this.#limit(Math.min(this.request.timeoutMs, MAX_PAUSE_MS));
+    this.#pauseEndsAt = performance.now() + MAX_READER_PAUSE_MS;
+    this.#limit(Math.min(this.request.timeoutMs, MAX_READER_PAUSE_MS));
   }
 
   /** Event streams may be silent for as long as they like, unless the caller has said otherwise. */

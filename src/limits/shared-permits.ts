@@ -30,11 +30,11 @@ export interface SharedPermitsOptions {
 const LEASE_MS = 3_000;
 
 /** How long one operation of the store may take, in milliseconds. */
-const STORE_LIMIT_MS = 1_000;
+const OPERATION_LIMIT_MS = 1_000;
 
 /** Tries to replace a record that other processes change too, and the longest pause between two, in milliseconds. */
-const MAX_TRIES = 20;
-const MAX_PAUSE_MS = 20;
+const MAX_REPLACE_TRIES = 20;
+const MAX_RETRY_PAUSE_MS = 20;
 
 /**
  * Shares the slots of accounts between the processes that have a token store in common: one record for each account in use, which
@@ -119,10 +119,10 @@ export class SharedPermits {
       const after = edit(holdingsOf(before));
       return after === undefined || (await replaceRecord(store, id, before, after));
     };
-    for (let tries = 0; tries < MAX_TRIES; tries++) {
-      if (await withTimeout(replace(), STORE_LIMIT_MS, () => new Error('The token store did not answer in time')))
+    for (let tries = 0; tries < MAX_REPLACE_TRIES; tries++) {
+      if (await withTimeout(replace(), OPERATION_LIMIT_MS, () => new Error('The token store did not answer in time')))
         return;
-      await new Promise((resolve) => setTimeout(resolve, randomInt(1, MAX_PAUSE_MS)));
+      await new Promise((resolve) => setTimeout(resolve, randomInt(1, MAX_RETRY_PAUSE_MS)));
     }
     throw new Error('Other processes kept changing the record');
   }

@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, onTestFinished } from 'vitest';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
-import type { Credential, CredentialSource } from '../../src/api/api-context.js';
-import { type ApiContextOptions, createApiContext } from '../../src/api/api-context.js';
+import {
+  type ApiContextOptions,
+  type Credential,
+  type CredentialSource,
+  createApiContext,
+} from '../../src/api/api-context.js';
 import type { ConcurrencyLimiter } from '../../src/api/concurrency-limiter.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';

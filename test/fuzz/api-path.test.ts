@@ -53,7 +53,7 @@ test('a redirect of the API is followed below /api/v2 of the same origin, or not
     ...['', '/', '/api/v2/', 'https://api.example.com/api/v2/', '//', 'https://api.example.com@', './', '../'],
   );
   const call = { method: 'GET', redirect: 'follow' } as const;
-  const base = new BaseUrls('https://api.example.com').of({ organizationDomain: undefined });
+  const base = new BaseUrls({ baseUrl: 'https://api.example.com' }).of({ organizationDomain: undefined });
   const statuses = fc.constantFrom(200, 301, 302, 307, 308);
   await holds('redirects of the API', 0.05, [locations, statuses], (location, status) => {
     const target = redirectTarget(call, { status, headers: { location } }, base, '/api/v2/projects');

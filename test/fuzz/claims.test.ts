@@ -14,7 +14,10 @@ const label = fc.oneof(
   fc.stringMatching(/^[a-z0-9-]{1,70}$/),
   fc.stringMatching(/^xn--[a-z0-9-]{0,20}$/),
 );
-const bases = new BaseUrls('https://api.example.com', 'https://{domain}.api.example.com/x');
+const bases = new BaseUrls({
+  baseUrl: 'https://api.example.com',
+  enterpriseBaseUrl: 'https://{domain}.api.example.com/x',
+});
 
 /** The domain, or `undefined` for one that was refused as it should be. */
 function domainOf(find: () => string | undefined): string | undefined {

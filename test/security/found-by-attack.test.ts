@@ -21,7 +21,9 @@ test.each(['xn--a', 'xn--0', 'xn--99999', 'XN--A', 'xn---'.padEnd(8, '-0')])(
 test('a label of an internationalized name is an organization as any other', threats(27), () => {
   const domain = asOrganizationDomain('XN--LS8H');
   expect(
-    new BaseUrls('https://a.example', 'https://{domain}.a.example').of({ organizationDomain: domain }).origin,
+    new BaseUrls({ baseUrl: 'https://a.example', enterpriseBaseUrl: 'https://{domain}.a.example' }).of({
+      organizationDomain: domain,
+    }).origin,
   ).toBe('https://xn--ls8h.a.example');
 });
 
