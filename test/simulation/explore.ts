@@ -145,8 +145,12 @@ export async function findMutation(
 }
 
 /** What shows the mutation; else random histories, then the short scenarios first, and the mode in which a mistake costs most. */
-async function* playsOfMutation(exploration: Exploration, { shownBy }: Mutation, seeds: number): AsyncGenerator<Play> {
-  if (shownBy) return yield* singles(exploration, SCENARIO_OF_PAIRS, 'revoke', () => [shownBy]);
+async function* playsOfMutation(
+  exploration: Exploration,
+  { shownBy, shownIn = 'revoke' }: Mutation,
+  seeds: number,
+): AsyncGenerator<Play> {
+  if (shownBy) return yield* singles(exploration, SCENARIO_OF_PAIRS, shownIn, () => [shownBy]);
   for (let seed = 1; seed <= seeds; seed += 1) yield playOfSeed(exploration, seed);
   for (const name of ['logouts', 'brief', 'rotations'])
     for (const mode of ['revoke', 'refuse', 'grace'] as const) yield* singles(exploration, name, mode);

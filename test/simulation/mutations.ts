@@ -1,7 +1,7 @@
 import type { Parts } from './application.js';
 import type { Package } from './environment.js';
 import type { Fault } from './faults.js';
-import { tokensIn } from './service.js';
+import { type Mode, tokensIn } from './service.js';
 import type { StoreClient } from './store-client.js';
 
 type Options = ConstructorParameters<Package['Strategy']>[0];
@@ -20,6 +20,8 @@ export interface Mutation {
   readonly options?: Partial<Options>;
   /** The fault that shows it, at one call of the scenario `brief`. Default: random histories and all single faults are tried. */
   readonly shownBy?: Fault;
+  /** What the service does then. Default: `revoke`. */
+  readonly shownIn?: Mode;
 }
 
 /** Each of them breaks a rule of the protocol, and has to be found. */
@@ -161,6 +163,19 @@ export const MUTATIONS: readonly Mutation[] = [
         return dispatch(options, handler);
       },
     }),
+  },
+  {
+    name: 'a refresh token whose answer was lost is sent again when the grace is over',
+    parts: ({ dispatch, world }) => ({
+      dispatch: (options, handler) => {
+        const token = isRefresh(options.body) ? tokensIn(String(options.body))[0] : undefined;
+        const family = token && world.service.family(token.family);
+        const isInGrace = token?.serial === family?.previous && world.scheduler.now < (family?.previousUntil ?? 0);
+        return (token && isInGrace) || dispatch(options, handler);
+      },
+    }),
+    shownBy: { kind: 'reset', effect: 'done', ms: 0 },
+    shownIn: 'grace',
   },
   ofService('the new refresh token is not kept', (handler) => ({
     ...forwarded(handler),

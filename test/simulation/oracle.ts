@@ -10,6 +10,8 @@ import type { World } from './world.js';
 export type Loss =
   /** The service gave a new pair, and its answer was lost on the way, or had not arrived at the time limit. */
   | 'answer lost'
+  /** The service took the refresh token before once more for a while, and nobody could ask in that time. */
+  | 'grace over'
   /** The service gave a new pair, and its answer was damaged so that no refresh token could be read. */
   | 'answer damaged'
   /** The only process that had the pair died before the store had it. */
@@ -79,6 +81,8 @@ interface Rotation {
   readonly whyAgain: Loss | undefined;
   /** Whether no refresh token could be read from the answer. */
   isDamaged: boolean;
+  /** When the answer was lost on its way. */
+  lostAt: number | undefined;
   /** When its process has had the pair; `undefined` before. */
   learnedAt: number | undefined;
   /** Whether the store had another login of the user by then. */
@@ -138,6 +142,8 @@ const SAVE_MS = 8_000;
 const SAVE_AGAIN_MS = 13_000;
 /** How long a process must wait for an answer of the token endpoint. */
 const TIMEOUT_MS = 10_000;
+/** For how long earlier faults keep a process from asking again: its pause grows. */
+const TROUBLED_MS = 120_000;
 /** How long a lease lasts. */
 const LEASE_MS = 30_000;
 /**
@@ -255,11 +261,19 @@ export class Oracle {
     const earlier = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
     const whyAgain =
       pair.shown !== undefined && earlier ? this.#whyReused({ serial: pair.shown }, request)[0] : undefined;
-    const seen = { isDamaged: false, learnedAt: undefined, isReplaced: false, savedAt, refusedSaves: [] };
+    const seen = {
+      isDamaged: false,
+      lostAt: undefined,
+      learnedAt: undefined,
+      isReplaced: false,
+      savedAt,
+      refusedSaves: [],
+    };
     const rotation: Rotation = { pair, request, time: scheduler.now, whyAgain, ...seen };
     if (earlier?.isDamaged && whyAgain) login.forked.set(pair.family.id, whyAgain);
     else login.forked.delete(pair.family.id);
     if (pair.shown !== undefined) this.#rotations.set(pair.shown, rotation);
+    if (pair.family.previous !== undefined) scheduler.at(pair.family.previousUntil, () => this.#graceEnds(rotation));
     if (pair.shown !== undefined && this.#isOut(login) && scheduler.now - login.since > STALE_MS)
       this.violate('logged out', `${machine.name} refreshes the grant of ${login.user}, who has logged out`);
   }
@@ -289,6 +303,7 @@ export class Oracle {
     const detail = `the answer with ${pair.serial} was ${how === 'on its way' ? 'lost' : how}`;
     const rotation = pair.shown === undefined ? undefined : this.#rotations.get(pair.shown);
     if (how === 'damaged' && rotation) rotation.isDamaged = true;
+    else if (rotation?.pair === pair && isKept) rotation.lostAt = this.#world.scheduler.now;
     if (rotation?.isDamaged && rotation.whyAgain)
       this.login(pair.family.user).forked.set(pair.family.id, rotation.whyAgain);
     const loss = how === 'damaged' ? 'answer damaged' : isKept ? 'answer lost' : undefined;
@@ -478,8 +493,9 @@ export class Oracle {
 
   #isHeld(login: Login, family: Family): boolean {
     if (this.isSaved(login)) return true;
-    const serials = family.previous === undefined ? [family.current] : [family.current, family.previous];
+    const serials = [family.current, family.previous ?? family.current];
     return serials.some((serial) => {
+      if (!this.#world.service.honours({ kind: 'refresh', family: family.id, serial })) return false;
       if (this.#onTheirWay.has(serial)) return true;
       return [...(this.#knowers.get(serial) ?? [])].some(({ isAlive }) => isAlive);
     });
@@ -545,6 +561,38 @@ export class Oracle {
     const ranFor = (since: number) => holder.runningBetween(since, Math.min(holder.diedAt, scheduler.now));
     if (ranFor(learnedAt) < SAVE_MS || ranFor(refusedSaves.at(-1) ?? learnedAt) < SAVE_AGAIN_MS) return ['crash', died];
     return [undefined, `${died}, and ${holder.name} had not tried to save ${pair.serial}`];
+  }
+
+  /** The service no longer takes the refresh token before. */
+  #graceEnds(rotation: Rotation): void {
+    const { family } = rotation.pair;
+    // Another rotation has its own grace.
+    if (family.previousUntil > this.#world.scheduler.now) return;
+    const login = this.login(family.user);
+    if (!this.isSaved(login)) {
+      login.wholeSince = Number.POSITIVE_INFINITY;
+      // Whoever has the newest pair found an older one saved, and has given it up.
+      if (rotation.whyAgain) login.forked.set(family.id, rotation.whyAgain);
+    }
+    this.#checkLife(family, () => this.#whyGraceOver(login, rotation));
+  }
+
+  /**
+   * Names the reason why nobody has got the pair of a rotation, or has asked for it again, until the grace was over. If nothing
+   * went wrong but that its answer was lost, its process had to.
+   */
+  #whyGraceOver(
+    login: Login,
+    { pair, request, time, whyAgain, isDamaged, lostAt }: Rotation,
+  ): [Loss | undefined, string] {
+    const { troubles } = this.#world;
+    const { machine } = request;
+    const what = `the grace after ${pair.serial} is over`;
+    const known = unkeepable(login) ?? whyAgain;
+    if (known) return [known, what];
+    const others = [...troubles, ...machine.settings].filter((at) => at >= time - TROUBLED_MS);
+    if (isDamaged || lostAt === undefined || others.length > 1) return ['grace over', what];
+    return [undefined, `${what}, and ${machine.name} has not asked again`];
   }
 
   /**

@@ -3,6 +3,9 @@ export type Mode = 'refuse' | 'revoke' | 'grace';
 
 export const MODES: readonly Mode[] = ['refuse', 'revoke', 'grace'];
 
+/** How long the service takes the refresh token before once more, with `grace`: services do so for 10 to 60 s. */
+const GRACE_MS = 30_000;
+
 /** What one authorization gave, as the service knows it. */
 export interface Family {
   readonly id: number;
@@ -13,6 +16,8 @@ export interface Family {
   current: number;
   /** Serial of the one before, where it works once more. */
   previous: number | undefined;
+  /** When it no longer does. */
+  previousUntil: number;
   isRevoked: boolean;
 }
 
@@ -72,7 +77,7 @@ export class Service {
   honours(token: Token): boolean {
     const family = this.#families[token.family];
     if (token.kind !== 'refresh' || !family || family.isRevoked) return false;
-    return token.serial === family.current || token.serial === family.previous;
+    return token.serial === family.current || (token.serial === family.previous && this.#now() < family.previousUntil);
   }
 
   /** Returns the code of an authorization that the user has approved. */
@@ -117,6 +122,7 @@ export class Service {
     if (!token || !family || family.isRevoked) return { refusal: 'unknown', token };
     if (this.honours(token)) {
       family.previous = this.#mode === 'grace' ? family.current : undefined;
+      family.previousUntil = this.#now() + GRACE_MS;
       return { pair: this.#issue(family, token.serial) };
     }
     if (this.#mode === 'revoke') family.isRevoked = true;
@@ -149,7 +155,15 @@ export class Service {
 
   #open(user: string, isOfApplication: boolean): Family {
     const id = this.#families.length;
-    const family: Family = { id, user, isOfApplication, current: 0, previous: undefined, isRevoked: false };
+    const family: Family = {
+      id,
+      user,
+      isOfApplication,
+      current: 0,
+      previous: undefined,
+      previousUntil: 0,
+      isRevoked: false,
+    };
     this.#families.push(family);
     return family;
   }

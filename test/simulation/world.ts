@@ -58,6 +58,8 @@ export class World {
   readonly lines: string[] = [];
   /** Calls that did not go as they should, in order. */
   readonly faults: { readonly step: Step; readonly fault: Fault }[] = [];
+  /** When anything went wrong: with a call, a process, a connection or the store. */
+  readonly troubles: number[] = [];
   /** Whether faults still happen. */
   isFaulty = true;
   /** The process whose code runs now. */
@@ -121,6 +123,7 @@ export class World {
   crash(machine: Machine, restartMs: number): void {
     if (!machine.isAlive) return;
     this.note(machine, 'crashes');
+    this.troubles.push(this.scheduler.now);
     machine.crash();
     this.oracle.crashed(machine);
     this.onCrash(machine, restartMs);
@@ -128,6 +131,7 @@ export class World {
 
   freeze(machine: Machine, fault: Extract<Fault, { readonly kind: 'freeze' }>): void {
     this.note(machine, 'stands still', describeFault(fault));
+    this.troubles.push(this.scheduler.now);
     machine.freeze(fault.ms, fault.clocks, fault.way);
   }
 
@@ -139,6 +143,7 @@ export class World {
 
   cut(machine: Machine | undefined, target: Target, cut: Cut, ms: number): void {
     this.note(machine, `is cut off from the ${target}`, `${cut} ${ms}`);
+    this.troubles.push(this.scheduler.now);
     this.#cuts.push({ machine, target, cut, until: this.scheduler.now + ms });
   }
 
@@ -199,6 +204,7 @@ export class World {
     const fault = this.isFaulty ? this.options.faultAt(step, this) : undefined;
     if (fault) {
       this.faults.push({ step, fault });
+      this.troubles.push(step.time);
       this.note(machine, `#${step.index} ${op}`, `FAULT ${describeFault(fault)}`);
       if (fault.kind === 'jump') machine.jump(fault.ms);
       else this.#befall(machine, target, fault, 'leave');
