@@ -47,9 +47,7 @@ describe('the code in README.md and docs', () => {
       'prelude.d.ts': read('test/consumers/prelude.d.ts'),
       'package.json': '{ "type": "module" }',
     });
-    // As strict as most projects are, which is less than this one.
     const { stdout } = await project.tsc({
-      exactOptionalPropertyTypes: false,
       module: 'nodenext',
       allowJs: true,
       checkJs: true,
