@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient, sourceOf } from '../api/api-client.js';
-import type { CredentialSource } from '../api/api-context.js';
+import { type ApiClient, sourceOf } from '../api/api-client.js';
 import { type Optional, optionError, withDefault } from '../checks.js';
 import { isPrefetch } from '../session/fetch-metadata.js';
 import { HeaderBudget } from '../session/header-budget.js';
@@ -58,25 +57,21 @@ export function pageOf({ req, browserUrl: url }: Visit): string {
   return MAY_BE_TOKEN.test(path) ? '/' : safeReturnTo(path);
 }
 
-/** Of a request without a client. */
-const NO_SOURCE: Pick<CredentialSource, 'grantId' | 'authorized' | 'isRefused'> = {
-  grantId: undefined,
-  authorized: false,
-};
-
 /** Redirects a browser to the login route, which leads back to the requested page. @param client That of the request, if there is one. */
-export function redirectToLogin(visit: Visit, res: ServerResponse, login: string, client: unknown): void {
+export function redirectToLogin(visit: Visit, res: ServerResponse, login: string, client: ApiClient | undefined): void {
   const page = pageOf(visit);
   const whole = withReturnTo(login, page);
   const location = new HeaderBudget(visit, res).hasRoomForLocation(whole.length) ? whole : login;
-  const help = client instanceof ApiClient ? loginHelpOf(client) : undefined;
-  // A login that leads here again is a round.
-  const { grantId, authorized, isRefused } = client instanceof ApiClient ? sourceOf(client) : NO_SOURCE;
-  if (isRefused) help?.returns.recordUseless(visit, res);
-  else if (grantId !== undefined && !authorized) help?.returns.recordReturn(visit, res, 'lost');
-  // For a login page of the application that links to the login route. The user has not asked for a prefetched page yet. A long
-  // page stands in one place only.
-  if (!isPrefetch(visit.headers)) help?.returnCookie.remember(visit, res, page, location.length);
+  const help = client && loginHelpOf(client);
+  if (client && help) {
+    const { grantId, authorized, isRefused } = sourceOf(client);
+    // A login that leads here again is a round.
+    if (isRefused) help.returns.recordUseless(visit, res);
+    else if (grantId !== undefined && !authorized) help.returns.recordReturn(visit, res, 'lost');
+    // For a login page of the application that links to the login route. The user has not asked for a prefetched page yet. A long
+    // page stands in one place only.
+    if (!isPrefetch(visit.headers)) help.returnCookie.remember(visit, res, page, location.length);
+  }
   res.setHeader('Cache-Control', 'no-store');
   redirect(res, location);
 }

@@ -1,12 +1,6 @@
 import * as check from '../checks.js';
-import {
-  MAX_TOKEN_LENGTH,
-  type OrganizationDomainReader,
-  organizationDomainOf,
-  readClaims,
-  subjectOf,
-} from './claims.js';
-import { type TokenResponseContext, type TokenSet, VISIBLE_ASCII, wholeLifetime } from './token-response.js';
+import { MAX_TOKEN_LENGTH, organizationDomainOf, readClaims, subjectOf } from './claims.js';
+import { type TokenReading, type TokenSet, VISIBLE_ASCII, wholeLifetime } from './token-response.js';
 
 /** Tokens that an application obtained elsewhere: with another library, or from an installation event. */
 export interface ImportedTokens {
@@ -19,13 +13,6 @@ export interface ImportedTokens {
    * request refreshes; without a refresh token, the option `accessTokenLifetime` counts, else the token does not expire.
    */
   readonly expiresAt?: number | Date | undefined;
-}
-
-/** The options of a strategy that decide over imported tokens. */
-interface ImportSettings {
-  readonly organizationDomain: OrganizationDomainReader;
-  readonly enterpriseUrl?: TokenResponseContext['enterpriseUrl'];
-  readonly accessTokenLifetime?: number | undefined;
 }
 
 /** Never sent: its grant has expired, and is refreshed before it is used. */
@@ -63,7 +50,7 @@ export function visibleText(option: string, value: unknown): string {
 export function readImportedTokens(
   tokens: unknown,
   now: number,
-  { organizationDomain, enterpriseUrl, accessTokenLifetime }: ImportSettings,
+  { organizationDomain, enterpriseUrl, accessTokenLifetime }: TokenReading,
 ): TokenSet {
   const given = check.readOptions('importGrant(grantId, tokens)', check.record('tokens', tokens), TOKEN_READERS);
   if (given.accessToken === undefined && given.refreshToken === undefined)

@@ -5,17 +5,15 @@ import type { HttpClient } from '../http/http-client.js';
 import type { HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { endpointUrl } from './addresses.js';
-import type { OrganizationDomainReader } from './claims.js';
 import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
 import { Pauses } from './pauses.js';
 import { type EndsGrant, matchingCondition, type Refusal, shownBody, UNRECOGNIZED } from './refusal.js';
 import { RequestQueue, Turn } from './request-queue.js';
 import {
-  type GrantedScopes,
   grantedScope,
   readTokenResponse,
   responseFactsOf,
-  type TokenResponseContext,
+  type TokenReading,
   type TokenSet,
   withFacts,
 } from './token-response.js';
@@ -31,18 +29,13 @@ export interface TokenRequestOptions {
 }
 
 /** Options of a {@link TokenEndpoint}. */
-export interface TokenEndpointOptions extends ClientRequestOptions {
+export interface TokenEndpointOptions extends ClientRequestOptions, TokenReading {
   readonly http: HttpClient;
   /** A path below `authUrl`, or a whole URL. */
   readonly tokenPath: string;
-  readonly organizationDomain: OrganizationDomainReader;
-  readonly enterpriseUrl?: TokenResponseContext['enterpriseUrl'];
   /** Default: an `invalid_grant` ends a grant, and another refusal that repeats is reported. */
   readonly endsGrant?: EndsGrant | undefined;
   readonly tokenParams?: TokenParams | undefined;
-  readonly grantedScopes?: GrantedScopes | undefined;
-  /** Seconds; see {@link readTokenResponse}. */
-  readonly accessTokenLifetime?: number | undefined;
   /** Stamped on tokens, of a tenant's strategy. */
   readonly issuedBy?: string | undefined;
   /** Epoch milliseconds. */
@@ -227,16 +220,7 @@ export class TokenEndpoint {
     secrets: readonly string[],
     { mayRepeat, turn }: TokenRequestOptions = {},
   ): Promise<TokenSet> {
-    const {
-      http,
-      organizationDomain,
-      enterpriseUrl,
-      clock,
-      tokenParams,
-      grantedScopes,
-      accessTokenLifetime,
-      issuedBy,
-    } = this.#options;
+    const { http, clock, tokenParams, issuedBy } = this.#options;
     const params =
       typeof tokenParams === 'function'
         ? check.tokenParams(
@@ -261,10 +245,7 @@ export class TokenEndpoint {
     try {
       const response = await (turn ? turn.send(sendOrRepeat) : sendOrRepeat());
       const tokens = readTokenResponse(response, {
-        organizationDomain,
-        enterpriseUrl,
-        grantedScopes,
-        accessTokenLifetime,
+        ...this.#options,
         isRenewable: grantType !== 'authorization_code',
         now: clock(),
         secrets: [...secrets, ...secretsOf(params), ...this.#request.secrets],

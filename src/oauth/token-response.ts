@@ -37,21 +37,25 @@ export interface TokenSet {
   readonly issuedBy?: string | undefined;
 }
 
-/** What {@link readTokenResponse} needs beside the response. */
-export interface TokenResponseContext {
+/** Options that decide how token responses are read. */
+export interface TokenReading {
   readonly organizationDomain: OrganizationDomainReader;
   /** Returns the base address of the organization's API. @throws TokenResponseError, ConfigurationError */
   readonly enterpriseUrl?: ((claims: Claims, tokenResponse: TokenResponseFields) => string | undefined) | undefined;
+  /** Seconds that an access token lives where neither response nor token says. */
+  readonly accessTokenLifetime?: number | undefined;
+  /** Maps the names of the granted scopes. */
+  readonly grantedScopes?: GrantedScopes | undefined;
+}
+
+/** What {@link readTokenResponse} needs beside the response. */
+export interface TokenResponseContext extends TokenReading {
   /** Arrival of the response, in epoch milliseconds. */
   readonly now: number;
   /** Values that were sent and must not come back in a message. */
   readonly secrets: readonly string[];
   /** True if the access token can be replaced, whether or not the response has a refresh token. */
   readonly isRenewable?: boolean | undefined;
-  /** Seconds that an access token lives where neither response nor token says. */
-  readonly accessTokenLifetime?: number | undefined;
-  /** Maps the names of the granted scopes. */
-  readonly grantedScopes?: GrantedScopes | undefined;
   /** Returns what to do about a refusal: a sentence after a space, or nothing. `error` is `undefined` if the response has none. */
   readonly advice?: (error: string | undefined, status: number) => string;
 }
