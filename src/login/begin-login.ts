@@ -61,17 +61,12 @@ const MAX_DATA_LENGTH = 500;
 function loginData(option: string, value: unknown): Readonly<Record<string, unknown>> {
   const problem = `expected a plain JSON object of at most ${MAX_DATA_LENGTH} characters that travels with the login. The strategy makes the parameter state itself`;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw check.optionError(option, problem);
-  if (!isShort(value) || !isPlain(value)) throw check.optionError(option, problem);
-  return { ...value };
-}
-
-function isShort(value: object): boolean {
   try {
-    return JSON.stringify(value).length <= MAX_DATA_LENGTH;
+    if (JSON.stringify(value).length <= MAX_DATA_LENGTH && isPlain(value)) return { ...value };
   } catch {
     // It has a cycle, or a big integer.
-    return false;
   }
+  throw check.optionError(option, problem);
 }
 
 /** Returns true for what JSON keeps as it is. An undefined property is left out. */
@@ -87,7 +82,7 @@ function isPlain(value: unknown): boolean {
 /** Characters of the parameters `state`, `code_challenge` and `code_challenge_method` in an authorization request. */
 const STATE_LENGTH = 150;
 
-/** Returns the parameters of the strategy and of the route, which replace them. @throws ConfigurationError */
+/** Returns the parameters of the strategy, replaced by those of the route. @throws ConfigurationError */
 function furtherParamsFor(
   { defaultParams, settings }: LoginContext,
   req: IncomingMessage,
@@ -98,7 +93,6 @@ function furtherParamsFor(
   return furtherParams(ofRoute === undefined ? own : { ...own, ...paramsFor(req, ofRoute) });
 }
 
-/** Returns parameters as a part of a URL. */
 export function furtherParams(params: Readonly<Record<string, string>>): FurtherParams {
   const query = new URLSearchParams(params);
   return { text: query.size === 0 ? '' : `&${query}`, isSilent: isSilent(query) };

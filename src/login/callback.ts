@@ -13,7 +13,6 @@ import { type CallbackQuery, type CallbackRequest, type CallbackRoute, checkCall
 import { finishLogin } from './finish-login.js';
 import type { CallbackFailure, FinishedLogin, LoginContext } from './login-context.js';
 
-/** The session was lost, or got another user, while the account was being connected. */
 const OTHER_SESSION: CallbackFailure = {
   kind: 'fail',
   reason: 'refused',
@@ -24,12 +23,7 @@ const OTHER_SESSION: CallbackFailure = {
   status: 403,
 };
 
-/**
- * Answers a request to the callback's route: checks it, finishes its login once, establishes the session of the user, and ends
- * with one of Passport's actions.
- *
- * @throws what is Passport's `error` to report
- */
+/** Answers a request to the callback's route with one of Passport's actions. @throws what is Passport's `error` to report */
 export async function handleCallback(
   context: LoginContext,
   actions: PassportActions,

@@ -62,13 +62,11 @@ interface Sealed {
   readonly f?: readonly [challenge: string, grantId?: string] | undefined;
 }
 
-/** A login that has just begun. */
+/** A login that has just begun. `cookies`: lines of `Set-Cookie`. */
 export interface BegunLogin {
-  /** 256 random bits in base64url. */
   readonly state: string;
   /** S256 of the code verifier (RFC 7636, 4.2), with PKCE. */
   readonly codeChallenge: string | undefined;
-  /** Lines of `Set-Cookie`. */
   readonly cookies: readonly string[];
 }
 
@@ -140,7 +138,7 @@ export class PendingLogins {
     const state = random.toString('base64url', 0, 32);
     const codeVerifier = pkce ? random.toString('base64url', 32, 64) : undefined;
     const isTls = /^https:/i.test(login.redirectUri);
-    const name = `${isTls ? HOST_PREFIX : ''}${this.#cookieName(state)}`;
+    const name = `${isTls ? HOST_PREFIX : ''}${this.#token}${cookieEnd(state)}`;
     // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
     const issued = Math.trunc(this.#options.clock()).toString(36);
     const pending = visit.cookieHeader.includes('.login.') ? pendingIn(visit.cookies, isTls) : [];
@@ -178,7 +176,7 @@ export class PendingLogins {
 
   /** Returns the login that a state belongs to, if this browser began it within the last ten minutes. */
   find(visit: Visit, state: string): PendingLogin | undefined {
-    const bareName = /^[\w-]{43}$/.test(state) ? this.#cookieName(state) : undefined;
+    const bareName = /^[\w-]{43}$/.test(state) ? this.#token + cookieEnd(state) : undefined;
     if (bareName === undefined || !visit.cookieHeader.includes(bareName)) return undefined;
     for (const scheme of ['https:', 'http:']) {
       const name = scheme === 'https:' ? `${HOST_PREFIX}${bareName}` : bareName;
@@ -221,11 +219,6 @@ export class PendingLogins {
   isOtherStrategys(visit: Visit, state: string): boolean {
     return tokensOfLogin(visit, state).some((token) => token !== this.#token);
   }
-
-  /** Returns the name of a login's cookie, without the prefix for https, which keeps sibling hosts from planting one. */
-  #cookieName(state: string): string {
-    return `${this.#token}${cookieEnd(state)}`;
-  }
 }
 
 /** Returns the end of the name of a login's cookie. */
@@ -254,12 +247,7 @@ function pendingIn(cookies: Cookies, hasHostPrefix: boolean): (readonly [name: s
     // Any sibling host can plant a cookie without the prefix: with https such cookies are not ours.
     if (LOGIN_COOKIE.test(name) && name.startsWith(HOST_PREFIX) === hasHostPrefix) pending.push([name, value]);
   }
-  return pending.sort(([, a], [, b]) => issuedAt(a) - issuedAt(b));
-}
-
-/** Returns the time at which a pending login began, in epoch milliseconds; 0 if the value has none. */
-function issuedAt(value: string): number {
-  return Number.parseInt(value, 36) || 0;
+  return pending.sort(([, a], [, b]) => (Number.parseInt(a, 36) || 0) - (Number.parseInt(b, 36) || 0));
 }
 
 /** Returns the `Set-Cookie` line of a pending login. */

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from 'node:crypto';
+import { hash, randomInt } from 'node:crypto';
 import { CLOCK_SKEW_MS } from '../clock.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
@@ -15,17 +15,8 @@ const SHARED_END_MS = 10_000;
 /** Shortest time between two looks for expired logins, in milliseconds. */
 const MIN_WAIT_MS = 1_000;
 
-/** What used logins are remembered with. */
-export interface UsedLoginsOptions {
-  /** Passport's name for the strategy and its service, escaped: stands in the ids of the token store. */
-  readonly namespace: string;
-  /** Epoch milliseconds. */
-  readonly clock: () => number;
-}
-
 /** A callback that uses a login up. */
 export class CallbackClaim<T> {
-  /** Epoch milliseconds at which its login expires. */
   readonly expiresAt: number;
   /** The token store that has the mark of the login, if this callback has left one. */
   markedIn: StoreAccess | undefined;
@@ -71,7 +62,8 @@ export class CallbackClaim<T> {
  * store where that has locks.
  */
 export class UsedLogins<T> {
-  readonly #options: UsedLoginsOptions;
+  readonly #namespace: string;
+  readonly #clock: () => number;
   /** By {@link keyOf} the state, in the order of use: nearly that of expiry. */
   readonly #used = new Map<string, CallbackClaim<T>>();
   /** Stands for the callbacks that ended last. */
@@ -82,8 +74,10 @@ export class UsedLogins<T> {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  constructor(options: UsedLoginsOptions) {
-    this.#options = options;
+  /** @param options `namespace`: Passport's name for the strategy and its service, escaped, for ids of the token store. */
+  constructor({ namespace, clock }: { readonly namespace: string; readonly clock: () => number }) {
+    this.#namespace = namespace;
+    this.#clock = clock;
   }
 
   /**
@@ -144,7 +138,7 @@ export class UsedLogins<T> {
   }
 
   #forgetExpired(): Promise<void>[] {
-    const now = this.#options.clock();
+    const now = this.#clock();
     const deletions: Promise<void>[] = [];
     for (const [key, { expiresAt, markedIn }] of this.#used) {
       const hasExpired = expiresAt + CLOCK_SKEW_MS <= now;
@@ -162,7 +156,7 @@ export class UsedLogins<T> {
   #schedule(): void {
     const [oldest] = this.#used.values();
     if (!oldest || this.#timer || this.#isClosed) return;
-    const waitMs = Math.max(oldest.expiresAt + CLOCK_SKEW_MS - this.#options.clock(), MIN_WAIT_MS);
+    const waitMs = Math.max(oldest.expiresAt + CLOCK_SKEW_MS - this.#clock(), MIN_WAIT_MS);
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#forgetExpired();
@@ -197,7 +191,7 @@ export class UsedLogins<T> {
   }
 
   #markId(state: string): string {
-    return `${MARK_PREFIX}${this.#options.namespace}+${createHash('sha256').update(state).digest('base64url')}`;
+    return `${MARK_PREFIX}${this.#namespace}+${hash('sha256', state, 'base64url')}`;
   }
 }
 

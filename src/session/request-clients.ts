@@ -47,8 +47,7 @@ export interface LoginHelp {
   readonly logoutRoutes: LogoutRoutes;
 }
 
-/** What clients are created with. */
-export interface RequestClientsOptions {
+interface RequestClientsOptions {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly api: ApiContext;
@@ -103,7 +102,7 @@ export class RequestClients {
    * @returns `undefined` if the grant was cached; else a promise that never rejects
    */
   attach(req: IncomingMessage & WithLogOut, res: ServerResponse, property: string): Promise<void> | undefined {
-    const { api, returns } = this.#options;
+    const { api, grants, returns } = this.#options;
     if (!this.#properties.includes(property)) this.#properties.push(property);
     // For the strategy, which receives the request alone. Express links the two, Connect does not.
     if (!('res' in req)) this.#responses.set(req, res);
@@ -111,7 +110,9 @@ export class RequestClients {
     const source = this.#sourceFor(req, session, property);
     (req as WithClients)[property] = createApiClient(source, api);
     if (!(source instanceof GrantCredentials)) {
-      this.#attachedWithout(req, res, source);
+      if (!grants.canFindGrant(req)) this.#early.add(req);
+      const isReturn = source === NO_GRANT && returns.hasCookie(req.headers.cookie);
+      if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
       return undefined;
     }
     this.#hookLogins(req, session);
@@ -143,13 +144,6 @@ export class RequestClients {
     } catch (error) {
       return failedSource(error instanceof OAuthAppError ? error : thrownError('grantId', 'an id', error));
     }
-  }
-
-  #attachedWithout(req: IncomingMessage, res: ServerResponse, source: CredentialSource): void {
-    const { grants, returns } = this.#options;
-    if (!grants.canFindGrant(req)) this.#early.add(req);
-    const isReturn = source === NO_GRANT && returns.hasCookie(req.headers.cookie);
-    if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
   }
 
   async #attachedAfter(

@@ -62,7 +62,9 @@ export async function reloadSession(visit: Visit, changes: SessionChanges): Prom
   const { req } = visit;
   const before = sessionOf(req);
   const id: unknown = before && 'sessionID' in req ? req.sessionID : undefined;
-  if (!before || typeof before.reload !== 'function' || !isBroughtAlong(visit, id)) return before;
+  if (!before || typeof before.reload !== 'function' || typeof id !== 'string') return before;
+  // A session that no cookie names is new: no store has it yet.
+  if (!Object.values(visit.cookies).some((value) => value?.includes(id))) return before;
   const { reload } = before;
   const owner = JSON.stringify(passportRecordOf(req));
   const isReloaded = await settle((done) => reload.call(before, done)).then(
@@ -83,14 +85,7 @@ export async function reloadSession(visit: Visit, changes: SessionChanges): Prom
   return session;
 }
 
-/** The message of express-session's `reload` for a session that its store no longer has. */
 const MISSING = /failed to load session/i;
-
-/** Returns true if a cookie of the request names the session: a new one is in no store yet. */
-function isBroughtAlong({ cookies }: Visit, id: unknown): boolean {
-  if (typeof id !== 'string') return false;
-  return Object.values(cookies).some((value) => value?.includes(id));
-}
 
 /** Saves the session now, if it has a method for that. @throws TokenStoreError if its store fails */
 export async function saveSession(session: SessionLike): Promise<void> {
