@@ -328,15 +328,6 @@ describe('logins that are no loop', () => {
     }
   });
 
-  test('are not counted: a user who logs out and in again from the same page', async () => {
-    await open();
-    for (let time = 0; time < 6; time++) {
-      const { page, rounds } = await goRound(world, browser, '/projects');
-      expect([page.status, rounds]).toEqual([200, 1]);
-      await browser.visit(`${world.url}/logout`, { method: 'POST' });
-    }
-  });
-
   test('are counted anew after logout(strategy), also where the session cookie is lost', async () => {
     await open();
     const forgetful = new ForgetfulBrowser();
