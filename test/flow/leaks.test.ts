@@ -3,7 +3,8 @@ import { ConfigurationError, Strategy } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { shownOf } from '../security/shown.js';
 import { answer, type Behaviour } from '../support/faulty-server.js';
-import { logIn, open, openWithEndpoint, visit, world } from '../support/one-world.js';
+import { logIn, open, visit, world } from '../support/one-world.js';
+import { openWithEndpoint } from '../support/open-with-endpoint.js';
 import { threats } from '../support/threats.js';
 import type { WorldOptions } from '../support/world.js';
 

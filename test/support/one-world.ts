@@ -3,7 +3,6 @@ import { onTestFinished } from 'vitest';
 import { Browser, type Page, type Visit } from './browser.js';
 import { EventLog, type EventName } from './event-log.js';
 import { withoutPauses } from './fast-forward.js';
-import { type Behaviour, startFaultyServer } from './faulty-server.js';
 import { type LoggedIn, logInto } from './logged-in.js';
 import type { TestClock } from './test-clock.js';
 import { inAnotherProcess } from './troubled-store.js';
@@ -44,20 +43,6 @@ export function addStrategy(
   onTestFinished(() => strategy.close());
   passport.use(strategy as never);
   return strategy;
-}
-
-/**
- * Opens a world with a token endpoint that does this, and begins a login. Returns that server, which closes itself, and the
- * callback of the login, with this code.
- */
-export async function openWithEndpoint(behaviour: Behaviour, options?: WorldOptions, code = 'c') {
-  const server = await startFaultyServer();
-  onTestFinished(() => server.close());
-  server.always(behaviour);
-  await open({ ...options, strategy: { authUrl: server.origin, ...options?.strategy } });
-  const login = await visit('/login');
-  const state = new URL(login.headers.get('location') ?? '').searchParams.get('state');
-  return { server, callback: `/callback?code=${code}&state=${state}` };
 }
 
 /** Adds a redirect URL to those of the service's client. */
