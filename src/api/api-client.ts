@@ -1,6 +1,6 @@
 import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
 import { ApiCall, type Finish } from './api-call.js';
-import type { ApiContext, Credential, CredentialSource } from './api-context.js';
+import type { ApiContext, CredentialSource } from './api-context.js';
 import type { ApiBase, ApiOrganization } from './base-urls.js';
 import {
   type ApiFetch,
@@ -236,9 +236,19 @@ export class ApiClient {
   async accessToken(options: { readonly refused?: string | undefined } = {}): Promise<string> {
     const { refused } = options;
     if (refused !== undefined && typeof refused !== 'string') throw new TypeError('refused: expected an access token');
-    const credential = await this.#credential();
-    if (credential.accessToken !== refused) return credential.accessToken;
-    return await this.#renewed(credential);
+    const source = this.#source;
+    try {
+      const current = await source.credential();
+      if (current.accessToken !== refused) return current.accessToken;
+      // The service has refused a renewed token too: another would not help for a while.
+      if (refused === this.#lastRenewed) source.reportOutcome?.(current, false);
+      const { accessToken } = (await source.renew?.(current)) ?? current;
+      if (accessToken === refused) throw new NotAuthorizedError(NO_OTHER_TOKEN);
+      this.#lastRenewed = accessToken;
+      return accessToken;
+    } catch (error) {
+      throw ofStrategy(error, this.#context.strategyName);
+    }
   }
 
   /**
@@ -252,9 +262,13 @@ export class ApiClient {
     organizationDomain: string | undefined;
     scope: readonly string[];
   }> {
-    const credential = await this.#credential();
-    const { accessToken, organizationDomain, scope = [] } = credential;
-    return { accessToken, baseUrl: this.#expose(credential), organizationDomain, scope };
+    try {
+      const credential = await this.#source.credential();
+      const { accessToken, organizationDomain, scope = [] } = credential;
+      return { accessToken, baseUrl: this.#expose(credential), organizationDomain, scope };
+    } catch (error) {
+      throw ofStrategy(error, this.#context.strategyName);
+    }
   }
 
   /** Returns what may be logged. */
@@ -274,29 +288,6 @@ export class ApiClient {
     this.#exposed ??= new Set();
     this.#exposed.add(base);
     return base.url;
-  }
-
-  async #credential(): Promise<Credential> {
-    try {
-      return await this.#source.credential();
-    } catch (error) {
-      throw ofStrategy(error, this.#context.strategyName);
-    }
-  }
-
-  /** Returns another access token than the current one, which the service has refused. */
-  async #renewed(current: Credential): Promise<string> {
-    const source = this.#source;
-    // The service has refused a renewed token too: another would not help for a while.
-    if (current.accessToken === this.#lastRenewed) source.reportOutcome?.(current, false);
-    try {
-      const { accessToken } = (await source.renew?.(current)) ?? current;
-      if (accessToken === current.accessToken) throw new NotAuthorizedError(NO_OTHER_TOKEN);
-      this.#lastRenewed = accessToken;
-      return accessToken;
-    } catch (error) {
-      throw ofStrategy(error, this.#context.strategyName);
-    }
   }
 
   // Not async: each promise on the way costs a share of the throughput.

@@ -234,6 +234,8 @@ async function answer(
   res.setHeader('Content-Security-Policy', "default-src 'none'; sandbox");
   res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
   if (!stream) return void res.end(body);
+  // The first byte of a body may be far off, as of an event stream.
+  res.flushHeaders();
   await new Promise<void>((resolve, reject) => {
     pipeline(stream, res, (error) => (error ? reject(error) : resolve()));
   });
