@@ -8,18 +8,12 @@ export class KeyedQueue {
 
   /** Runs `task` after all earlier tasks of `key` have settled, within this call if there are none. Settles as the task does. */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
-    const earlier = this.#tails.get(key);
-    let end = (): void => undefined;
-    const tail = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    // Set before the task starts, which may itself add a task of its key.
-    this.#tails.set(key, tail);
+    // Added before the task starts, which may itself add a task of its key.
+    const { earlier, end } = this.#add(key);
     if (earlier) await earlier;
     try {
       return await task();
     } finally {
-      if (this.#tails.get(key) === tail) this.#tails.delete(key);
       end();
     }
   }
@@ -31,15 +25,28 @@ export class KeyedQueue {
    * @throws like {@link withTimeout}
    */
   async turn(key: string, ms: number, timeoutError: () => Error, signal?: AbortSignal): Promise<() => void> {
-    const turn = new Promise<() => void>((resolve) => {
-      void this.run(key, () => new Promise<void>(resolve));
-    });
+    const { earlier = Promise.resolve(), end } = this.#add(key);
     try {
-      return await withTimeout(turn, ms, timeoutError, signal);
+      await withTimeout(earlier, ms, timeoutError, signal);
+      return end;
     } catch (error) {
-      void turn.then((endTurn) => endTurn());
+      void earlier.then(end);
       throw error;
     }
+  }
+
+  #add(key: string): { readonly earlier: Promise<void> | undefined; readonly end: () => void } {
+    const earlier = this.#tails.get(key);
+    let settle = (): void => undefined;
+    const tail = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    this.#tails.set(key, tail);
+    const end = () => {
+      if (this.#tails.get(key) === tail) this.#tails.delete(key);
+      settle();
+    };
+    return { earlier, end };
   }
 
   /** Resolves when every task that runs or waits now has settled. */

@@ -404,7 +404,7 @@ export class GrantRepository {
 
   /** Caches the result of a write that began at `since`. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined, since = LONG_AGO): void {
-    hubOf(this.#options.store).tell(this.storeId(id), this.#onChange);
+    hubOf(this.#options.store).tell(this.storeId(id), undefined, this.#onChange);
     this.#reads.delete(id);
     this.#keep(id, grant, since);
   }

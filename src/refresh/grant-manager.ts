@@ -109,12 +109,11 @@ export class GrantManager {
   /** Refreshes a grant that has expired, or is about to: then its access token serves to its end where a refresh fails. */
   async #refreshed(grantId: string, grant: Grant): Promise<Grant> {
     const { clock, endpoint } = this.#options;
-    const serves = () => grant.expiresAt > clock();
-    if (serves() && endpoint.pauses.remainingMs('ahead', grantId) > 0) return grant;
+    if (grant.expiresAt > clock() && endpoint.pauses.remainingMs('ahead', grantId) > 0) return grant;
     try {
       return await this.#refresher.refresh(grantId, grant, 'expired');
     } catch (error) {
-      if (serves() && !(error instanceof NotAuthorizedError)) return grant;
+      if (grant.expiresAt > clock() && !(error instanceof NotAuthorizedError)) return grant;
       throw error;
     }
   }

@@ -182,9 +182,11 @@ export class LockedRefreshes {
   async #run(run: LockedRun, kept?: Grant): Promise<Outcome | 'lock-lost'> {
     const { id, seen, trigger, parameters } = run.refresh;
     const { repository, endpoint, clock, isUsable, signal } = this.#options;
-    const isHeld = () => (run.lock.isLease ? repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS) : true);
-    // At once: whoever has taken a lost lock since may have read the same pair.
-    const [stored, held] = kept ? [kept, true] : await Promise.all([this.#newest(id), isHeld()]);
+    // Checked after the read, and at once: whoever has taken a lost lock since may have read the same pair.
+    const reading = kept ?? this.#newest(id);
+    const checking =
+      !kept && run.lock.isLease ? repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS) : true;
+    const [stored, isHeld] = await Promise.all([reading, checking]);
     if (!stored && !parameters) throw new NotAuthorizedError(NO_GRANT);
     let pair = stored ?? emptyGrant();
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
@@ -203,7 +205,7 @@ export class LockedRefreshes {
       if (error) throw error;
       signal.throwIfAborted();
       if (!isIssuer(pair.issuedBy, endpoint.origin)) throw tenantChanged();
-      if (!held || !run.lock.maySend) return 'lock-lost';
+      if (!isHeld || !run.lock.maySend) return 'lock-lost';
       const refreshed = await this.#exchange(run, pair);
       if (refreshed) return refreshed;
       pair =
@@ -318,11 +320,14 @@ export class LockedRefreshes {
   async #save(run: LockedRun, before: Grant, next: Grant): Promise<Outcome> {
     const { id, trigger, overtaken } = run.refresh;
     const { repository, unsaved, onDiscarded } = this.#options;
-    const storedVersion = unsaved.storedVersion(id, before);
+    const isFirst = isEmptyGrant(before);
+    const kept = unsaved.byId.get(id);
+    const ownVersion = isFirst ? undefined : before.version;
+    // What the store most likely has.
+    const storedVersion = kept ? kept.storedVersion : ownVersion;
     try {
       // A deleted grant of the application leaves no trace in the store.
-      const isDeleted = isEmptyGrant(before) && overtaken.aborted;
-      if (!isDeleted && (await repository.replace(id, next, storedVersion))) {
+      if (!(isFirst && overtaken.aborted) && (await repository.replace(id, next, storedVersion))) {
         unsaved.drop(id);
         return { outcome: 'refreshed', grant: next };
       }

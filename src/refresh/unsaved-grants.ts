@@ -1,5 +1,5 @@
 import type { RefreshEvent } from '../events.js';
-import { type Grant, isEmptyGrant } from '../grants/grant.js';
+import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
 import type { HeldLock } from '../stores/held-lock.js';
 import { pause } from '../waiting.js';
@@ -47,18 +47,9 @@ export class UnsavedGrants {
     this.#onSettled = onSettled;
   }
 
-  /** Returns the version that the store most likely has where `grant` is to be replaced; `undefined` if it has none. */
-  storedVersion(id: string, grant: Grant): number | undefined {
-    const unsaved = this.#unsaved.get(id);
-    if (unsaved) return unsaved.storedVersion;
-    return isEmptyGrant(grant) ? undefined : grant.version;
-  }
-
   /**
    * Keeps the grant, and retries to save it with an exponential backoff. Holds the lock until it is saved or dropped, or
    * several saves have failed: until then, another process would send the token that the service has just invalidated.
-   *
-   * @param storedVersion See {@link storedVersion}.
    */
   keep(
     id: string,
