@@ -44,7 +44,7 @@ export interface EmbeddedOptions {
   readonly words?: Partial<FrameWords> | undefined;
 }
 
-type Settings = Required<Pick<EmbeddedOptions, 'path' | 'login' | 'frameAncestors' | 'identify'>> & {
+type FrameSettings = Required<Pick<EmbeddedOptions, 'path' | 'login' | 'frameAncestors' | 'identify'>> & {
   readonly words: FrameWords;
 };
 
@@ -73,7 +73,7 @@ const seen = new WeakMap<IncomingMessage, { readonly hadSession: boolean; readon
  */
 export function embedded(strategy: Strategy, options: EmbeddedOptions): Handler {
   const runtime = runtimeOf(strategy);
-  const settings = readOptions<Settings>('embedded(strategy, options)', options, {
+  const settings = readOptions<FrameSettings>('embedded(strategy, options)', options, {
     path: requiredOption(ownPath),
     login: requiredOption(loginRoute.read as Reader<string>),
     frameAncestors: requiredOption(origins),
@@ -97,9 +97,9 @@ export function embedded(strategy: Strategy, options: EmbeddedOptions): Handler 
 class Frame implements FrameGate {
   readonly #runtime: Runtime;
   readonly #logins: FrameLogins;
-  readonly #settings: Settings;
+  readonly #settings: FrameSettings;
 
-  constructor(runtime: Runtime, settings: Settings) {
+  constructor(runtime: Runtime, settings: FrameSettings) {
     this.#runtime = runtime;
     this.#logins = FrameLogins.of(runtime);
     this.#settings = settings;
@@ -280,7 +280,7 @@ function misplaced(where: string): ConfigurationError {
 const TOKEN_ERROR = /^ERR_J(?:WT|WS|WE|WK|WKS|OSE)_|^(?:JsonWebToken|TokenExpired|NotBefore)Error$/;
 
 /** Returns the user of a request's token; `undefined` without one, and false if the token is refused. */
-async function identified(identify: NonNullable<Settings['identify']>, req: IncomingMessage): Promise<unknown> {
+async function identified(identify: NonNullable<FrameSettings['identify']>, req: IncomingMessage): Promise<unknown> {
   try {
     return (await identify(req as IncomingMessage & Express.Request)) || undefined;
   } catch (error) {

@@ -25,13 +25,13 @@ const ENGLISH = {
 /** Words of the pages for frames: all of them are texts. */
 export type FrameWords = Readonly<typeof ENGLISH>;
 
-const READERS = Object.fromEntries(
+const WORD_READERS = Object.fromEntries(
   Object.entries(ENGLISH).map(([name, word]) => [name, withDefault(word, text)]),
 ) as unknown as Readers<FrameWords>;
 
 /** Reads the words of the pages. Those that are left out are English. */
 export const frameWords: Optional<FrameWords> = withDefault(ENGLISH, (option, value) =>
-  readOptions('embedded(strategy, { words })', value, READERS, option),
+  readOptions('embedded(strategy, { words })', value, WORD_READERS, option),
 );
 
 const CSS = `:root{color-scheme:light dark;--line:#0b57d0;--on:#fff}

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FramePage, renderFramePage, setFrameHead } from './frame-pages.js';
 
 /** `held`: the answer has not ended. `ended`: it waits for the page. `sent`: the page took its place. `passed`: what comes is sent as it is. */
-type State = 'held' | 'ended' | 'sent' | 'passed';
+type ResponseState = 'held' | 'ended' | 'sent' | 'passed';
 
 /** Headers that an answer has set for its own content. */
 const OF_ANSWER = ['Location', 'ETag', 'Last-Modified', 'Content-Type', 'Content-Length', 'Content-Encoding'];
@@ -35,7 +35,7 @@ export function holdResponse(
 ): void {
   const original = { writeHead: res.writeHead, write: res.write, end: res.end, flushHeaders: res.flushHeaders };
   const held: (readonly [method: 'write' | 'end', args: readonly unknown[]])[] = [];
-  let state: State = 'held';
+  let state: ResponseState = 'held';
   let head: unknown[] | undefined;
   let setHead = (): void => res.removeHeader('Cross-Origin-Opener-Policy');
 

@@ -354,7 +354,7 @@ export class GrantCodec {
     const { sealed, version } = Object(record) as Partial<Readonly<Record<string, unknown>>>;
     if (typeof sealed !== 'string' || typeof version !== 'number' || !Number.isSafeInteger(version)) return undefined;
     const text = await this.open(id, sealed);
-    return text === undefined ? undefined : parseGrant(id, text, version);
+    return text === undefined ? undefined : grantFrom(id, text, version);
   }
 
   /** Returns a text as it is stored under an id. */
@@ -407,7 +407,7 @@ const NUMBERS = [
   ...(['createdAt', 'refreshedAt', 'refreshTokenExpiresAt'] as const),
 ];
 
-function parseGrant(id: string, text: string, version: number): Grant | EndedGrant | undefined {
+function grantFrom(id: string, text: string, version: number): Grant | EndedGrant | undefined {
   try {
     const content = Object(JSON.parse(text)) as Content;
     if (content.id !== id) return undefined;

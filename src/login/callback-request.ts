@@ -75,12 +75,12 @@ export function checkCallback(
   // The service redirects, so a callback is a GET; and a prefetch does not come from the user.
   if (req.method !== 'GET') {
     res.setHeader('Allow', 'GET');
-    return refused('The callback takes GET requests.', 405);
+    return refusedCallback('The callback takes GET requests.', 405);
   }
   if (isPrefetch(headers)) {
     throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }
-  if (answer.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
+  if (answer.kind === 'malformed') return refusedCallback('The parameters of the callback are malformed.', 400);
   const { state } = answer;
   const login = state === undefined ? undefined : pendingLogins.find(visit, state);
   if (state === undefined || !login || !matchesRoute(login, visit, route, settings.callbackURL)) {
@@ -98,9 +98,9 @@ export function checkCallback(
     throw new ConfigurationError(order, { code: 'ERR_MIDDLEWARE_ORDER' });
   }
   // Simple string comparison (RFC 9207, 2.4).
-  if (settings.issuer !== undefined && answer.issuer !== settings.issuer) return refused(OTHER_ISSUER, 403);
-  if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
-  if (route.isConnection && login.userMark !== grants.userMarkOf(req, true)) return refused(OTHER_USER, 403);
+  if (settings.issuer !== undefined && answer.issuer !== settings.issuer) return refusedCallback(OTHER_ISSUER, 403);
+  if (login.isConnection && !route.isConnection) return refusedCallback(CONNECTION_AS_LOGIN, 403);
+  if (route.isConnection && login.userMark !== grants.userMarkOf(req, true)) return refusedCallback(OTHER_USER, 403);
   // The login may have begun at a route of passport.authenticate.
   const ownerless = route.isConnection ? refuseOwnerless(grants, req) : undefined;
   return ownerless ?? { kind: 'checked', state, login, answer };
@@ -115,7 +115,7 @@ export function checkCallback(
 export function refuseOwnerless(grants: RequestGrants, req: IncomingMessage): CallbackFailure | undefined {
   if (grants.idIsInSession) return undefined;
   const user = userOf(req);
-  if (!user) return refused(NOBODY_TO_CONNECT, 403);
+  if (!user) return refusedCallback(NOBODY_TO_CONNECT, 403);
   grants.newId(req, user);
   return undefined;
 }
@@ -198,6 +198,6 @@ export function readCallbackQuery(url: string): CallbackQuery | undefined {
   return { kind: 'error', error: error ?? '', description, state, issuer };
 }
 
-function refused(message: string, status: number): CallbackFailure {
+function refusedCallback(message: string, status: number): CallbackFailure {
   return { kind: 'fail', reason: 'refused', info: { message }, status };
 }

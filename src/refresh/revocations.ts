@@ -3,13 +3,13 @@ import type { RevocableTokens, RevocationEndpoint } from '../oauth/revocation-en
 import { withTimeout } from '../waiting.js';
 
 /** How many revocations run at once: logins and refreshes need the endpoint more. */
-const AT_ONCE = 8;
+const REVOCATIONS_AT_ONCE = 8;
 
 /** Largest number of revocations that are still to be made. Beyond it further ones fail. */
-const MAX_PENDING = 10_000;
+const MAX_REVOCATIONS = 10_000;
 
 /** Pauses before the further tries of a revocation, in milliseconds. `Retry-After` makes one longer, up to the maximum. */
-const PAUSES_MS = [250, 1_000, 4_000];
+const RETRY_PAUSES_MS = [250, 1_000, 4_000];
 const MAX_PAUSE_MS = 30_000;
 
 /** How long revocations wait for the requests that pages and refreshes wait for, in milliseconds, before they look again. */
@@ -66,7 +66,7 @@ export class Revocations {
    * @param decide Called before each try until it has decided. It may throw a TokenStoreError, which counts as `ask again`.
    */
   start(grantId: string, tokens: RevocableTokens, decide: () => Promise<Decision> = async () => 'revoke'): void {
-    if (this.#pending.size >= MAX_PENDING) {
+    if (this.#pending.size >= MAX_REVOCATIONS) {
       this.#options.onRevoked(grantId, 'revocation-failed');
       return;
     }
@@ -97,7 +97,7 @@ export class Revocations {
   #next(): void {
     clearTimeout(this.#busy);
     for (const revocation of this.#waiting) {
-      if (this.#running >= AT_ONCE) return;
+      if (this.#running >= REVOCATIONS_AT_ONCE) return;
       if (!this.#onEmpty && this.#options.isBusy()) {
         this.#busy = setTimeout(() => this.#next(), BUSY_MS).unref();
         return;
@@ -126,7 +126,7 @@ export class Revocations {
 
   /** @param outcome What becomes of it if this was the last try. */
   #retry(revocation: Revocation, outcome: 'revocation-failed' | undefined, retryAfter = 0): void {
-    const pauseMs = PAUSES_MS[revocation.failures];
+    const pauseMs = RETRY_PAUSES_MS[revocation.failures];
     revocation.failures += 1;
     if (pauseMs === undefined) {
       this.#end(revocation, outcome);

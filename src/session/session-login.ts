@@ -40,7 +40,7 @@ interface LogInOptions {
 }
 
 /** `idle`: no session was written yet. `writing`: the session of that moment, and what it said of this strategy before. */
-type State =
+type LoginState =
   | { readonly is: 'idle' | 'saved' | 'failed' }
   | { readonly is: 'writing'; readonly session: SessionLike | undefined; readonly former: SessionLike };
 
@@ -58,7 +58,7 @@ export class SessionLogin {
   readonly #request: SessionLoginRequest;
   readonly #grants: RequestGrants;
   readonly #tokens: TokenSet;
-  #state: State = { is: 'idle' };
+  #state: LoginState = { is: 'idle' };
 
   /** @throws ConfigurationError if the response was already sent, or if the option `grantId` makes no id of the user */
   constructor(request: SessionLoginRequest, grants: RequestGrants, tokens: TokenSet, user: unknown) {

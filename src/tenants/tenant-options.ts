@@ -106,7 +106,7 @@ export function hostsOf({ enterpriseBaseUrl }: { readonly enterpriseBaseUrl?: un
 const COMMON = ['name', 'callbackURL', 'tokenStore', 'encryptionKeys', 'clock'];
 
 /** Options with an address of the tenant. */
-const ADDRESSES = [
+const TENANT_ADDRESSES = [
   ...(['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'authorizationPath', 'tokenPath', 'revocationPath'] as const),
 ];
 
@@ -128,7 +128,7 @@ export async function strategyOptions(
   const merged: Readonly<Record<string, unknown>> = { ...common, ...given };
   const { origins = [] } = merged;
   const addresses = [
-    ...ADDRESSES.map((option) => [option, merged[option]] as const),
+    ...TENANT_ADDRESSES.map((option) => [option, merged[option]] as const),
     ...(Array.isArray(origins) ? origins.map((origin: unknown) => ['origins', origin] as const) : []),
   ].flatMap(([option, value]) => {
     // A label stands for {domain}. What is no address at all is named by the strategy.

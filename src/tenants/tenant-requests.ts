@@ -32,7 +32,7 @@ export interface TenantRequestsOptions {
   readonly deleteGrant: (login: TenantLogin) => Promise<void>;
 }
 
-const UNKNOWN_LOGIN =
+const UNKNOWN_TENANT_LOGIN =
   'This login is unknown: it has expired, was finished before, or was begun in another browser. Please log in again.';
 
 /** Finds the tenant of each request, and hands the request to that tenant's strategy. */
@@ -54,7 +54,7 @@ export class TenantRequests {
       const found = tenant ?? this.#tenantOfLogin(req) ?? this.#options.sessions.latest(req);
       const isCallback = readCallbackQuery(originalUrl(req)) !== undefined;
       if (found === undefined && isCallback) {
-        actions.fail({ message: UNKNOWN_LOGIN }, 403);
+        actions.fail({ message: UNKNOWN_TENANT_LOGIN }, 403);
         return;
       }
       // A login names its tenant: the session's latest may be another one than the user means.
