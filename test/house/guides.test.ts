@@ -104,7 +104,7 @@ await service.close();
 `);
 
 test('docs/jobs.md has an installed application, from the Installed event to the Uninstall event', () =>
-  visit('docs/jobs.md', ['installed-by-user.ts', 'installed.ts'])`
+  visit('docs/jobs.md', ['installed.ts', 'installed-by-user.ts'])`
 import { SignJWT } from 'jose';
 import { memoryTokenStore, Strategy } from 'passport-oauth-app';
 import { installedByUser } from './installed-by-user.js';
