@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { endService, startService } from '../support/service-process.js';
 import { hasSqlite, type SqliteDatabase, sqlitePackages } from '../support/sqlite.js';
 import { storeChecks, testEach } from '../support/store-checks.js';
+import { timersOf } from './fixture.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
 const TABLE = 'passport_oauth_app_grants';
@@ -184,10 +185,12 @@ test.for<[what: string, error: unknown, message: RegExp]>([
 ])('a statement that fails with an error that tells %s is waited for or not', async ([, fields, message]) => {
   vi.useFakeTimers();
   const fault = Object.assign(new Error('no'), fields);
-  const reading = expect(sqliteTokenStore(failing(fault)).get('id')).rejects.toThrow(message);
-  await vi.advanceTimersByTimeAsync(6_000);
-  await reading;
-  expect(vi.getTimerCount()).toBe(0);
+  const timers = await timersOf(async () => {
+    const reading = expect(sqliteTokenStore(failing(fault)).get('id')).rejects.toThrow(message);
+    await vi.advanceTimersByTimeAsync(6_000);
+    await reading;
+  });
+  expect(timers.filter(({ isPending }) => isPending)).toEqual([]);
 });
 
 test('a statement that fails with what is no error is not tried again', async () => {
