@@ -211,15 +211,6 @@ const SERVICES: Record<string, Service> = {
     refusal: [400, { error: 'invalid_grant' }],
     other: { error: 'unsupported_grant_type' },
   },
-  quickbooks: {
-    query: { scope: 'openid profile', code_challenge_method: 'S256', code_challenge: expect.anything() },
-    token: '/oauth2/v1/tokens/bearer',
-    tokens: { ...base, expires_in: 3_600, x_refresh_token_expires_in: 8_726_400, id_token: JWT },
-    id: 'xero-user',
-    lifetimeS: 3_600,
-    refusal: [400, { error: 'invalid_grant', error_description: 'Incorrect Token type or clientID' }],
-    other: { error: 'invalid_request' },
-  },
   hubspot: {
     query: { scope: 'openid profile', code_challenge_method: 'S256', code_challenge: expect.anything() },
     token: '/oauth/v3/token',

@@ -40,16 +40,6 @@ test('a thousand that wait share one timer, and each ends in time', () => {
   expect([deadlines.size, vi.getTimerCount()]).toEqual([0, 0]);
 });
 
-test('what is removed does not end', () => {
-  const deadlines = new Deadlines();
-  const entry = probe();
-  deadlines.add(entry, 50);
-  deadlines.remove(entry);
-  deadlines.remove(entry);
-  vi.advanceTimersByTime(1000);
-  expect(entry.expired).toBe(0);
-});
-
 test('a shorter one that comes later is not kept waiting by a longer one', () => {
   const deadlines = new Deadlines();
   const [long, short] = [probe(), probe()];

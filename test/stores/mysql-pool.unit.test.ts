@@ -86,14 +86,6 @@ test.for<[errno: unknown, message: string]>([
   expect(ran).toEqual(['SHOW SESSION', 'DELETE FROM']);
 });
 
-test.for([undefined, null, 'text', { code: 1146 }])('what is thrown may be %j', async (fault) => {
-  answer = () => Promise.reject(fault);
-  await expect(mysqlTokenStore(pool).delete('id')).rejects.toMatchObject({
-    message: 'MySQL could not delete a grant.',
-    cause: { message: `a ${typeof fault} was thrown` },
-  });
-});
-
 test.for<[answers: unknown, found: unknown]>([
   [[[{ record: JSON.stringify(grant) }], []], grant],
   [[[], []], undefined],

@@ -57,15 +57,6 @@ test.for<[code: unknown, message: string]>([
   expect(ran).toEqual(['settings', 'DELETE FROM']);
 });
 
-test.for([undefined, null, 'text', { errno: '40001' }])('what is thrown may be %j', async (fault) => {
-  answer = () => Promise.reject(fault);
-  await expect(postgresTokenStore(pool).delete('id')).rejects.toMatchObject({
-    message: 'PostgreSQL could not delete a grant.',
-    cause: { message: `a ${typeof fault} was thrown` },
-  });
-  expect(ran).toEqual(['settings', 'DELETE FROM']);
-});
-
 test('rows tell what was found, and how many have changed', async () => {
   const store = postgresTokenStore(pool);
   expect([await store.get('id'), await store.update('id', grant, 1)]).toEqual([undefined, false]);

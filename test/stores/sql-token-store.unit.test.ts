@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type SqlDatabase, sqlTokenStore } from '../../src/databases/sql-token-store.js';
-import { TokenStoreError } from '../../src/errors.js';
 import { stopTime } from '../support/stop-time.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
@@ -150,12 +149,6 @@ describe('a statement that fails', () => {
     await expect(store.add('lock held', grant)).rejects.toThrow('SQL could not delete a grant.');
     table.before = (statement) => statement === 'findLease' && Promise.reject(fault);
     await store.lock('id', async (lease) => expect(lease?.isHeld()).rejects.toThrow('SQL could not check a grant.'));
-  });
-
-  test('with an error of this package passes it on', async () => {
-    const own = new TokenStoreError('Read-only');
-    table.before = () => Promise.reject(own);
-    await expect(store.get('id')).rejects.toBe(own);
   });
 
   test('is run again where it lost against another, five times at the most', async () => {
