@@ -246,7 +246,7 @@ assert.equal(await status(third), 401);
 
 describe('docs/migration.md', () => {
   test('has an application that logs in at GitLab, one person beside another, and goes on where tokens are unusable', () =>
-    visit('docs/migration.md', ['take-over.cjs', 'after.cjs'])`
+    visit('docs/migration.md', ['after.cjs', 'take-over.cjs'])`
 import { readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 const service = await startEmulator({ profile: 'gitlab' });
