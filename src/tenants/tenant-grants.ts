@@ -47,10 +47,12 @@ export class TenantGrants {
    */
   async *ids(tenant: string | undefined, signal?: AbortSignal): AsyncGenerator<TenantLogin & { readonly id: string }> {
     const { name } = this.#options;
-    const prefix = tenant === undefined ? encodeURIComponent(nameOfTenant(name, '')) : storePrefix(name, tenant);
-    for await (const id of storeIds(this.#access, prefix, signal)) {
-      const login = loginOf(id);
-      if (login) yield { ...login, id };
+    const prefix = encodeURIComponent(nameOfTenant(name, tenant === undefined ? '' : `${tenant}.`));
+    for await (const id of storeIds(this.#access, tenant === undefined ? prefix : `${prefix}+`, signal)) {
+      const [place = '', escaped] = id.split('+', 2);
+      const { tenant: found } = publicName(decodeURIComponent(place).replace(/\.$/, ''));
+      if (found !== undefined && escaped !== undefined)
+        yield { tenant: found, grantId: decodeURIComponent(escaped), id };
     }
   }
 
@@ -91,15 +93,4 @@ export class TenantGrants {
         if (result.status === 'rejected') failures.push(result.reason);
     if (failures.length > 0) throw failures[0];
   }
-}
-
-/** Returns the beginning of the ids of a tenant's grants in the token store. */
-function storePrefix(name: string, tenant: string): string {
-  return `${encodeURIComponent(`${nameOfTenant(name, tenant)}.`)}+`;
-}
-
-function loginOf(id: string): TenantLogin | undefined {
-  const [place = '', escaped] = id.split('+', 2);
-  const { tenant } = publicName(decodeURIComponent(place).replace(/\.$/, ''));
-  return tenant === undefined || escaped === undefined ? undefined : { tenant, grantId: decodeURIComponent(escaped) };
 }

@@ -172,15 +172,9 @@ export class Tenants implements ManyStrategies {
    *
    * @throws ConfigurationError for an invalid id; TokenStoreError if a grant could not be deleted
    */
-  async deleteGrant({
-    tenant,
-    grantId,
-  }: {
-    readonly tenant: string;
-    readonly grantId: string | readonly string[];
-  }): Promise<void> {
-    const name = canonicalOrThrow(this.name, tenant);
-    const ids = Array.isArray(grantId) ? grantId : [grantId];
+  async deleteGrant(place: { readonly tenant: string; readonly grantId: string | readonly string[] }): Promise<void> {
+    const name = canonicalOrThrow(this.name, place.tenant);
+    const ids = [place.grantId].flat();
     for (const id of ids) checkedId(this.name, id);
     const { deleteGrant } = partsOf(this);
     const deletions = await Promise.allSettled(ids.map((id) => deleteGrant({ tenant: name, grantId: id })));
@@ -224,12 +218,8 @@ export class Tenants implements ManyStrategies {
     const sum = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
     for (const one of known) {
       const strategy = await strategyOf(this, one).catch(() => undefined);
-      if (!strategy) continue;
-      const { seen, refreshed, ended, failed } = await strategy.keepAlive(options);
-      sum.seen += seen;
-      sum.refreshed += refreshed;
-      sum.ended += ended;
-      sum.failed += failed;
+      const counts = await strategy?.keepAlive(options);
+      for (const what of ['seen', 'refreshed', 'ended', 'failed'] as const) sum[what] += counts?.[what] ?? 0;
     }
     return sum;
   }
