@@ -93,6 +93,7 @@ function furtherParamsFor(
   return furtherParams(ofRoute === undefined ? own : { ...own, ...paramsFor(req, ofRoute) });
 }
 
+/** Returns further parameters as the text that ends an authorization URL, and whether they ask for a silent login. */
 export function furtherParams(params: Readonly<Record<string, string>>): FurtherParams {
   const query = new URLSearchParams(params);
   return { text: query.size === 0 ? '' : `&${query}`, isSilent: isSilent(query) };
