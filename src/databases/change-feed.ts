@@ -58,7 +58,7 @@ async function keepListening(
   let pauseMs: number = REOPEN_PAUSE_MS.first;
   while (!signal.aborted) {
     const connection = new AbortController();
-    const lose = (): void => connection.abort(new Error('The connection has ended'));
+    const lose = (): void => connection.abort(new Error('The connection closed'));
     const answered = <T>(answer: Promise<T>) =>
       withTimeout(answer, ANSWER_MS, () => new Error('There was no answer'), connection.signal);
     signal.addEventListener('abort', lose);

@@ -79,7 +79,7 @@ export class GrantRepository {
   /** The store itself: its writes and locks, and whether it works. */
   readonly access: StoreAccess;
   /** Grants as they were last seen, and when. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
-  readonly #cache = new Map<string, { readonly grant: Grant; readonly since: Moment }>();
+  readonly #cache = new Map<string, Moment & { readonly grant: Grant }>();
   /** The reads that run, in the order of their starts, without those that a write, or a read that began later, has overtaken. */
   readonly #reads = new Map<string, readonly RunningRead[]>();
   /** The versions that are being saved, unless another process has changed the grant since. */
@@ -105,7 +105,7 @@ export class GrantRepository {
     const seen = this.#cache.get(id);
     if (seen === undefined) return undefined;
     const { cache, clock } = this.#options;
-    return (cache && isWithin(cache.ttlMs, seen.since, clock)) || this.access.isDown ? seen.grant : undefined;
+    return (cache && isWithin(cache.ttlMs, seen, clock)) || this.access.isDown ? seen.grant : undefined;
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
@@ -322,7 +322,7 @@ export class GrantRepository {
       this.#reads.delete(each);
       if (id !== undefined && version === undefined) this.#cache.delete(each);
       // Kept for a store that fails, or that a failover has made forget it.
-      else if (seen) this.#cache.set(each, { grant: seen.grant, since: LONG_AGO });
+      else if (seen) this.#cache.set(each, { grant: seen.grant, ...LONG_AGO });
     }
   }
 
@@ -404,7 +404,7 @@ export class GrantRepository {
 
   /** Caches the result of a write that began at `since`. Running reads may have seen an older grant, so their results are ignored. */
   #remember(id: string, grant: Grant | undefined, since = LONG_AGO): void {
-    hubOf(this.#options.store).tell(this.storeId(id), undefined, this.#onChange);
+    hubOf(this.#options.store).notify(this.storeId(id), undefined, this.#onChange);
     this.#reads.delete(id);
     this.#keep(id, grant, since);
   }
@@ -415,7 +415,8 @@ export class GrantRepository {
     // Deleted first, so that the order of the map is the order of age.
     this.#cache.delete(id);
     if (grant === undefined || !cache?.ttlMs) return;
-    this.#cache.set(id, { grant, since });
+    const { monotonic, wall } = since;
+    this.#cache.set(id, { grant, monotonic, wall });
     this.#stopListening ??= hubOf(store).listen(store, this.#onChange);
     const [oldest = id] = this.#cache.keys();
     if (this.#cache.size > cache.max) this.#cache.delete(oldest);

@@ -1,4 +1,4 @@
-import { type EndedGrant, type Grant, type GrantFacts, hasEnded } from './grant.js';
+import { type EndedGrant, type Grant, type GrantFacts, isUnusable } from './grant.js';
 
 /** What an application may know of a grant: never a token. Records of earlier versions lack what was not kept then. */
 export interface GrantSummary extends GrantFacts {
@@ -12,5 +12,5 @@ export interface GrantSummary extends GrantFacts {
 export function summaryOf(grantId: string, grant: Grant | EndedGrant, now: number): GrantSummary {
   const { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt } = grant;
   const dates = { createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
-  return { grantId, subject, organizationDomain, scope, ...dates, ended: hasEnded(grant, now) };
+  return { grantId, subject, organizationDomain, scope, ...dates, ended: isUnusable(grant, now) };
 }

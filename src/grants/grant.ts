@@ -232,7 +232,7 @@ export function isRenewable(grant: Grant, now: number): boolean {
 }
 
 /** Returns true if the grant cannot be used, nor refreshed. @param now Epoch milliseconds. */
-export function hasEnded(grant: Grant | EndedGrant, now: number): boolean {
+export function isUnusable(grant: Grant | EndedGrant, now: number): boolean {
   return 'ended' in grant || (grant.expiresAt <= now && !isRenewable(grant, now));
 }
 

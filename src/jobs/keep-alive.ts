@@ -1,5 +1,5 @@
 import { number, readOptions, withDefault } from '../checks.js';
-import { hasEnded } from '../grants/grant.js';
+import { isUnusable } from '../grants/grant.js';
 import type { KeepAliveResult } from '../options.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { Refresher } from '../refresh/refresher.js';
@@ -54,7 +54,7 @@ export async function keepAlive(
   let nextAt = 0;
   for await (const [id, grant] of allGrants(grants, signal)) {
     signal.throwIfAborted();
-    if ('ended' in grant || hasEnded(grant, clock())) continue;
+    if ('ended' in grant || isUnusable(grant, clock())) continue;
     counts.seen += 1;
     // The time at which the tokens were issued: records of all versions have it.
     const issuedAt = grant.expiresAt - grant.lifetimeMs;

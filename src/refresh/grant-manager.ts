@@ -7,10 +7,10 @@ import {
   type Freshness,
   freshness,
   type Grant,
-  hasEnded,
   isOlder,
   isPastEnd,
   isSameUser,
+  isUnusable,
   newGrant,
   type RefreshWindow,
   withRefreshTokenOf,
@@ -121,7 +121,7 @@ export class GrantManager {
   /** Returns true if a user has such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
   async has(grantId: string): Promise<boolean> {
     const grant = this.#known(grantId) ?? (await this.repository.read(grantId));
-    return grant !== undefined && !grant.application && !hasEnded(grant, this.#options.clock());
+    return grant !== undefined && !grant.application && !isUnusable(grant, this.#options.clock());
   }
 
   /** Returns the grant of a user as it is, expired or not, and refreshes nothing. Synchronous, and without I/O, if it is cached. */

@@ -47,12 +47,12 @@ export class StoreHub {
     const reference = new WeakRef(listener);
     this.#listeners.add(reference);
     this.#dropped.register(listener, reference);
-    this.#stopWatching ??= store.watch?.((id, version) => this.tell(id, version));
+    this.#stopWatching ??= store.watch?.((id, version) => this.notify(id, version));
     return () => this.#remove(reference);
   }
 
   /** Notifies the strategies of a change, but not the one that made it. @param writer The listener of that one. */
-  tell(storeId: string, version: number | undefined, writer?: OnChange): void {
+  notify(storeId: string, version: number | undefined, writer?: OnChange): void {
     for (const reference of this.#listeners) {
       const listener = reference.deref();
       if (listener !== writer) listener?.(storeId, version);

@@ -186,7 +186,7 @@ export function memoryTokenStore(): Required<TokenStore> {
   const grants = new Map<string, string>();
   const locks = new KeyedQueue();
   const watchers = new Set<(id: string, version?: number) => void>();
-  const tell = (id: string, version?: number): void => {
+  const notify = (id: string, version?: number): void => {
     for (const changed of watchers) changed(id, version);
   };
   const read = (id: string): StoredGrant | undefined => parseGrant(grants.get(id) ?? '');
@@ -195,22 +195,22 @@ export function memoryTokenStore(): Required<TokenStore> {
     get: async (id) => read(id),
     set: async (id, grant) => {
       write(id, grant);
-      tell(id, grant.version);
+      notify(id, grant.version);
     },
     delete: async (id, version) => {
       if (version !== undefined && read(id)?.version !== version) return;
-      if (grants.delete(id)) tell(id);
+      if (grants.delete(id)) notify(id);
     },
     update: async (id, grant, version) => {
       if (read(id)?.version !== version) return false;
       write(id, grant);
-      if (grant.version === version) tell(id);
+      if (grant.version === version) notify(id);
       return true;
     },
     add: async (id, grant) => {
       if (grants.has(id)) return false;
       write(id, grant);
-      tell(id, grant.version);
+      notify(id, grant.version);
       return true;
     },
     lock: (id, work) => locks.run(id, work),
