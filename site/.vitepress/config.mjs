@@ -66,6 +66,7 @@ export const sidebar = [
       page('Figures: performance', 'figures/performance'),
       page('Figures: chaos', 'figures/chaos'),
       page('Figures: compatibility', 'figures/compatibility'),
+      page('Figures: simulation', 'figures/simulation'),
       page('Figures: security', 'figures/security'),
       page('Figures: mutation', 'figures/mutation'),
       page('Figures: refused refreshes', 'figures/refusals'),
