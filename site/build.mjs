@@ -19,7 +19,10 @@ cpSync(join(here, 'pages'), pages, { recursive: true });
 for (const name of ['docs', 'README.md', 'CHANGELOG.md', 'CODE_OF_CONDUCT.md', 'CONTRIBUTING.md', 'SECURITY.md']) {
   cpSync(join(here, '..', name), join(pages, name), { recursive: true });
 }
-// The first page shows README's picture.
+// Files to copy are served as they are, and the first page shows README's picture.
+for (const folder of ['examples', 'stores']) {
+  cpSync(join(pages, 'docs', folder), join(pages, 'public/docs', folder), { recursive: true });
+}
 cpSync(join(pages, 'docs/images/burst.png'), join(pages, 'public/burst.png'));
 await writeReference(join(pages, 'reference'));
 await drawDiagrams(pages, join(pages, 'public/diagrams'));

@@ -102,8 +102,8 @@ export default defineConfig({
   outDir: 'dist',
   cleanUrls: true,
   lastUpdated: false,
-  // Pages of the tutorial's own application. All other dead links fail the build.
-  ignoreDeadLinks: 'localhostLinks',
+  // Pages of the tutorial's own application, and files to copy that build.mjs serves. All other dead links fail the build.
+  ignoreDeadLinks: [/^https?:\/\/localhost\b/, /\.\/examples\/[\w-]+\.cjs$/],
   // The anchors that GitHub makes: links of the pages hold in both.
   markdown: { config: showDiagrams, anchor: { slugify } },
   themeConfig: {
