@@ -20,9 +20,8 @@ for (const name of ['docs', 'README.md', 'CHANGELOG.md', 'CODE_OF_CONDUCT.md', '
   cpSync(join(here, '..', name), join(pages, name), { recursive: true });
 }
 // Files to copy are served as they are, and the first page shows README's picture.
-for (const folder of ['examples', 'stores']) {
-  cpSync(join(pages, 'docs', folder), join(pages, 'public/docs', folder), { recursive: true });
-}
+// Not those of docs/stores: a folder of that name would hide the page of that name.
+cpSync(join(pages, 'docs/examples'), join(pages, 'public/docs/examples'), { recursive: true });
 cpSync(join(pages, 'docs/images/burst.png'), join(pages, 'public/burst.png'));
 await writeReference(join(pages, 'reference'));
 await drawDiagrams(pages, join(pages, 'public/diagrams'));
