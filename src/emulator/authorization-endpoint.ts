@@ -41,7 +41,7 @@ export interface AuthorizationRules {
   readonly clients: Clients;
   /** The scopes that exist. `undefined` accepts every well-formed name, as service.md does not list them. */
   readonly scopes: Scopes | undefined;
-  readonly profile: Pick<Profile, 'scopeSeparator' | 'scopeRequired' | 'authorizationParams'>;
+  readonly profile: Pick<Profile, 'scopeSeparator' | 'scopeRequired' | 'authorizationParams' | 'impliesCodeFlow'>;
 }
 
 /** Scope names with their descriptions for users. */
@@ -112,7 +112,7 @@ function about(query: Query, name: string, otherwise: string): string {
 function parameterError(query: Query, rules: AuthorizationRules): AuthorizationError | undefined {
   const repeated = names.find((name) => Object.hasOwn(query, name) && single(query, name) === undefined);
   if (repeated !== undefined) return invalid(`The parameter ${repeated} came more than once.`);
-  const responseType = single(query, 'response_type');
+  const responseType = single(query, 'response_type') ?? (rules.profile.impliesCodeFlow ? 'code' : undefined);
   if (responseType === undefined) return invalid('The parameter response_type is missing.');
   if (responseType !== 'code') {
     return { error: 'unsupported_response_type', description: 'response_type must be code.' };

@@ -19,6 +19,7 @@ export interface Approval {
 export interface Redemption {
   readonly code: string;
   readonly clientID: string;
+  /** `undefined` is not compared: the service may require none. */
   readonly redirectUri: string | undefined;
   readonly verifier: string | undefined;
 }
@@ -94,7 +95,7 @@ export class Codes {
     }
     if (issued.grantId !== undefined) return { refusal: 'The code was used already.', grantId: issued.grantId };
     if (issued.expiresAt <= this.#clock.now()) return { refusal: 'The code has expired.' };
-    if (issued.approval.redirectUri !== redirectUri) {
+    if (redirectUri !== undefined && issued.approval.redirectUri !== redirectUri) {
       return { refusal: 'redirect_uri is not the one that was used in the authorization request.' };
     }
     const refusal = verifierRefusal(issued.approval.challenge, verifier);

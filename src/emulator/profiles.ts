@@ -26,6 +26,8 @@ export interface Profile {
   readonly scopeRequired: boolean;
   /** Parameters that an authorization request must have, with their values. Default: none. */
   readonly authorizationParams: Readonly<Record<string, string>>;
+  /** `response_type` may be absent, and so may `grant_type` and `redirect_uri` of a code exchange. Default false. */
+  readonly impliesCodeFlow: boolean;
   /** Refresh token of a refresh response: `rotate` (the default) issues a new one, `same` repeats it, `omit` leaves it out. */
   readonly rotation: 'rotate' | 'same' | 'omit';
   /** What becomes of a used refresh token. Default `refuse`. The option `refreshTokenReuse` takes precedence. */
@@ -67,6 +69,7 @@ const standard: Profile = Object.freeze({
   scopeSeparator: ' ',
   scopeRequired: true,
   authorizationParams: {},
+  impliesCodeFlow: false,
   rotation: 'rotate',
   refreshTokenReuse: 'refuse',
   refreshTokenLifetime: undefined,
@@ -225,6 +228,7 @@ const profiles = {
     apiPath: '/admin/api',
     scopeSeparator: ',',
     scopeRequired: false,
+    impliesCodeFlow: true,
     accessTokenLifetime: 3600,
     refreshTokenLifetime: 7_776_000,
     refreshTokenReuse: 'until-refreshed',

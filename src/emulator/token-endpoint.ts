@@ -16,7 +16,12 @@ export interface TokenSetting {
   readonly codeReuse: 'refuse' | 'revoke';
   readonly profile: Pick<
     Profile,
-    'tokenRequest' | 'clientAuthentication' | 'refusalStatus' | 'refreshRefusal' | 'expiringOnRequest'
+    | 'tokenRequest'
+    | 'clientAuthentication'
+    | 'refusalStatus'
+    | 'refreshRefusal'
+    | 'expiringOnRequest'
+    | 'impliesCodeFlow'
   >;
 }
 
@@ -36,7 +41,7 @@ export function serveToken(incoming: IncomingRequest, setting: TokenSetting): Re
 }
 
 function answer(fields: Fields, incoming: IncomingRequest, setting: TokenSetting): Reply {
-  const grantType = String(fields.grant_type);
+  const grantType = String(fields.grant_type ?? (setting.profile.impliesCodeFlow ? 'authorization_code' : undefined));
   const parameters = parametersOf.get(grantType);
   if (parameters === undefined) {
     const error = fieldError(fields, ['grant_type']);
@@ -85,7 +90,8 @@ function exchange(
   { clientID }: Application,
   { codes, grants, codeReuse, profile }: TokenSetting,
 ): Reply {
-  const error = codes.needsRedirectUri(String(fields.code)) ? fieldError(fields, ['redirect_uri']) : undefined;
+  const needsRedirectUri = !profile.impliesCodeFlow && codes.needsRedirectUri(String(fields.code));
+  const error = needsRedirectUri ? fieldError(fields, ['redirect_uri']) : undefined;
   if (error !== undefined) return invalid(error);
   const verifier = fields.code_verifier;
   const redeemed = codes.redeem({

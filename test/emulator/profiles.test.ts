@@ -26,9 +26,7 @@ async function code(changes: Record<string, string> = {}): Promise<string> {
   return url.searchParams.get('code') ?? url.searchParams.get('error') ?? '';
 }
 
-function encode(part: string): string {
-  return new URLSearchParams({ part }).toString().slice('part='.length);
-}
+const encode = (part: string) => new URLSearchParams({ part }).toString().slice('part='.length);
 
 async function token(
   fields: Record<string, string>,
@@ -57,8 +55,7 @@ const exchange = async (headers = {}) =>
 const refresh = (refreshToken: unknown) => token({ grant_type: 'refresh_token', refresh_token: String(refreshToken) });
 
 function api(accessToken: unknown, path = '/user'): Promise<Response> {
-  const { apiPath = '/api/v2' } = service.options;
-  const { accessTokenHeader } = service.options;
+  const { apiPath = '/api/v2', accessTokenHeader } = service.options;
   const headers = accessTokenHeader
     ? { [accessTokenHeader]: String(accessToken) }
     : { authorization: `Bearer ${accessToken}` };
@@ -208,7 +205,12 @@ describe('the rules of services', () => {
     const [first, second] = [await exchange(), await exchange()];
     expect((await refresh(first.body.refresh_token)).body.error).toBe('invalid_grant');
     expect((await api(second.body.access_token)).status).toBe(200);
-    const permanent = await token({ grant_type: 'authorization_code', redirect_uri: callback, code: await code() });
+    // What Shopify's own libraries send: no response_type, and with the code neither grant_type nor redirect_uri.
+    const query = { client_id: service.options.clientID, scope: 'read,write', redirect_uri: callback, state: 's' };
+    const url = `${service.authUrl}/admin/oauth/authorize?${new URLSearchParams(query)}&grant_options%5B%5D=`;
+    const fields = { code: new URL(await service.approve(url)).searchParams.get('code') ?? '' };
+    expect((await token({ ...fields, redirect_uri: `${callback}/x` })).body.error).toBe('invalid_grant');
+    const permanent = await token(fields);
     expect(Object.keys(permanent.body)).toEqual(['access_token']);
     service.advance(86_400 * 365);
     expect((await api(permanent.body.access_token)).status).toBe(200);
@@ -229,13 +231,9 @@ describe('tenants', () => {
     const { authUrl, baseUrl, clientID, clientSecret } = service.optionsOf('acme');
     expect(authUrl).toBe(baseUrl);
     expect(new URL(authUrl).hostname).toBe('acme.localhost');
-    const query = new URLSearchParams({
-      client_id: clientID,
-      redirect_uri: callback,
-      response_type: 'code',
-      scope: 'read',
-    });
-    const approved = new URL(await service.approve(`${authUrl}/oauth/authorizations/new?${query}`));
+    const query = { client_id: clientID, redirect_uri: callback, response_type: 'code', scope: 'read' };
+    const url = `${authUrl}/oauth/authorizations/new?${new URLSearchParams(query)}`;
+    const approved = new URL(await service.approve(url));
     const request = (host: string, credentials: object) =>
       at(host)('/oauth/tokens', {
         method: 'POST',
