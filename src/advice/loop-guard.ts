@@ -180,7 +180,7 @@ const SHARE_SESSIONS =
   'Give express-session a store that all processes share, such as connect-redis or connect-pg-simple, or have the balancer send each browser to one process.';
 
 const LOST_GRANT =
-  "Likely causes: the option grantId returns another id for the user of deserializeUser than for that of verify, or the application's processes have different encryptionKeys, or token stores of their own (in memory, for example).";
+  "Likely causes: the option grantId returns another id for the user of deserializeUser than for that of verify, or the application's processes have different encryptionKeys, or separate token stores (in memory, for example).";
 
 function likelyCause(visit: Visit): string {
   const { sameSite, secure } = cookieSettingsOf(visit.req);

@@ -50,15 +50,13 @@ export const REPLAYED: CallbackFailure = {
 };
 
 const OTHER_ISSUER =
-  'This login comes from another authorization server than the option issuer names, or from one that does not say. Please log in again.';
+  'This login comes from an authorization server other than the one in the option issuer, or from one that sends no iss. Please log in again.';
 
-const CONNECTION_AS_LOGIN = 'This account was to be connected, which logs nobody in. Please log in.';
+const CONNECTION_AS_LOGIN = 'This request connects an account, and is no login. Please log in.';
 
-const OTHER_USER =
-  'Another user is logged in now than when the connection of this account was begun. Please connect it again.';
+const OTHER_USER = 'The logged-in user changed while this account was being connected. Please connect it again.';
 
-const NOBODY_TO_CONNECT =
-  'Nobody is logged in, so this account cannot be connected: its grant would belong to nobody. Please log in first.';
+const NOBODY_TO_CONNECT = 'No user is logged in, so this account cannot be connected. Please log in first.';
 
 /**
  * Checks a callback, in the order of what costs least, and changes nothing: it may be refused here, and its login still be

@@ -94,7 +94,7 @@ async function refuseOtherAccount(
   });
   if (!current || (subject !== undefined && subject === current.subject)) return;
   throw new ConfigurationError(
-    'passport.authorize: the user has logged in with this strategy and another account, and a session holds one grant for each strategy. Connect accounts with a second Strategy that has a name of its own.',
+    'passport.authorize: the user logged in with another account of this strategy, and a session holds one grant per strategy. Connect accounts with a second Strategy under another name.',
     { code: 'ERR_OTHER_ACCOUNT' },
   );
 }

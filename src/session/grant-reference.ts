@@ -117,7 +117,7 @@ export class RequestGrants {
     if (id !== undefined) return createHash('sha256').update(id).digest('base64url').slice(0, 11);
     if (!isRequired) return '';
     throw new ConfigurationError(
-      'passport.authorize: nothing tells who is logged in, so another user could finish the connection. Set the option grantId, or give req.user one of the properties id, _id, sub and username.',
+      'passport.authorize: the logged-in user cannot be identified, so another user could finish the connection. Set the option grantId, or give req.user one of the properties id, _id, sub and username.',
       { code: 'ERR_NO_USER_ID' },
     );
   }

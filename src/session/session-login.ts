@@ -261,7 +261,7 @@ function noSession(req: IncomingMessage): SessionLike {
 export function sentResponseError(res: ServerResponse): ConfigurationError | undefined {
   if (!res.headersSent && !res.writableEnded) return undefined;
   return new ConfigurationError(
-    'The response was sent before the login ended, most likely by a time-out middleware: nobody was logged in. Give the callback route more time than the option timeout.',
+    'The response was sent before the login finished, most likely by a timeout middleware. The user is not logged in. Give the callback route more time than the option timeout.',
     { code: 'ERR_RESPONSE_SENT' },
   );
 }

@@ -137,7 +137,7 @@ export function emptySession(session: SessionLike): void {
 
 /** Creates the error for a failure of the application's session store. */
 export function sessionStoreFailed(error: unknown): TokenStoreError {
-  return new TokenStoreError('The session store failed. Nobody was logged in or out; try again.', {
+  return new TokenStoreError('The session store failed. No login or logout took place; try again.', {
     code: 'ERR_SESSION_STORE',
     cause: safeCause(error),
   });

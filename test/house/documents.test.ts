@@ -134,14 +134,16 @@ function inSource(name: string): string {
   return `src/${name}`;
 }
 
-/** The comments of a folder or file of the source. */
-function commentsIn(name: string): string {
+/** The comments and texts of a folder or file of the source. */
+function proseIn(name: string): string {
   const files = name.endsWith('.ts')
     ? [name]
     : readdirSync(join(repository, name), { recursive: true, encoding: 'utf8' })
         .filter((file) => file.endsWith('.ts'))
         .map((file) => join(name, file));
-  return files.flatMap((file) => read(file).match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/[^\n]*/g) ?? []).join('\n');
+  return files
+    .flatMap((file) => read(file).match(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/[^\n]*|'[^'\n]* [^'\n]*'/g) ?? [])
+    .join('\n');
 }
 
 describe('English that reads as translated', () => {
@@ -153,9 +155,9 @@ describe('English that reads as translated', () => {
   });
 
   test.each(readdirSync(join(repository, 'src')).map(inSource).filter(isRevised))(
-    'is not in the comments of %s',
+    'is not in the comments and messages of %s',
     (name) => {
-      expect(commentsIn(name).match(MARKED) ?? []).toEqual([]);
+      expect(proseIn(name).match(MARKED) ?? []).toEqual([]);
     },
   );
 });
