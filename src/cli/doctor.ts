@@ -1,8 +1,6 @@
 import { parseArgs } from 'node:util';
 import { ConfigurationError } from '../errors.js';
-import { endpointAddress, serviceAddress } from '../oauth/addresses.js';
-import { DEFAULTS } from '../options.js';
-import { Secret } from '../redaction.js';
+import { DEFAULTS, resolveOptions } from '../options.js';
 import { type Finding, ServiceProbe, type ServiceSettings } from './service-probe.js';
 
 const usage = `Usage: passport-oauth-app doctor [options]
@@ -76,25 +74,29 @@ export async function doctor(args: readonly string[]): Promise<number> {
 function readSettings(values: Readonly<Record<string, string | boolean | undefined>>): ServiceSettings {
   const names = ['auth-url', 'base-url', 'client-id', 'client-secret', 'callback-url'] as const;
   const variableOf = (flag: string): string => flag.toUpperCase().replace('-', '_');
-  const given = (flag: string): string => String(values[flag] ?? process.env[variableOf(flag)] ?? '');
-  const missing = names.filter((flag) => given(flag) === '');
+  const setting = (flag: string): string => String(values[flag] ?? process.env[variableOf(flag)] ?? '');
+  const missing = names.filter((flag) => setting(flag) === '');
   if (missing.length > 0) {
     const list = missing.map((flag) => `${variableOf(flag)} (or --${flag})`).join(', ');
     throw new ConfigurationError(`Missing settings: ${list}`);
   }
-  const callbackURL = given('callback-url');
-  if (!URL.canParse(callbackURL) || !/^https?:$/.test(new URL(callbackURL).protocol))
-    throw new ConfigurationError('CALLBACK_URL: expected an absolute http or https URL');
-  const path = (flag: string): string | undefined =>
-    values[flag] === undefined ? undefined : endpointAddress(`--${flag}`, values[flag]);
+  const paths = { authorizationPath: values['authorization-path'], tokenPath: values['token-path'] };
+  const given = Object.fromEntries(Object.entries(paths).filter(([, path]) => path !== undefined));
+  // What the strategy would refuse is refused here in the same words.
+  const { authUrl, baseUrl, clientID, clientSecret, callbackURL, authorizationPath, tokenPath } = resolveOptions({
+    authUrl: setting('auth-url'),
+    baseUrl: setting('base-url'),
+    clientID: setting('client-id'),
+    clientSecret: setting('client-secret'),
+    callbackURL: setting('callback-url'),
+    scope: [],
+    ...given,
+  });
+  if (!URL.canParse(callbackURL)) throw new ConfigurationError('CALLBACK_URL: expected an absolute http or https URL');
   return {
-    authUrl: serviceAddress('AUTH_URL', given('auth-url')),
-    baseUrl: serviceAddress('BASE_URL', given('base-url')),
-    clientID: given('client-id'),
-    clientSecret: new Secret(given('client-secret')),
-    callbackURL: new URL(callbackURL),
-    authorizationPath: path('authorization-path'),
-    tokenPath: path('token-path'),
+    ...{ authUrl, baseUrl, clientID, clientSecret: clientSecret[0], callbackURL: new URL(callbackURL) },
+    authorizationPath: paths.authorizationPath === undefined ? undefined : authorizationPath,
+    tokenPath: paths.tokenPath === undefined ? undefined : tokenPath,
   };
 }
 

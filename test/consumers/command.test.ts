@@ -121,6 +121,15 @@ describe('passport-oauth-app doctor', () => {
     expect(stdout).not.toContain('wrong-secret');
   });
 
+  test.for<[flag: string, value: string, message: string]>([
+    ['base-url', 'http://localhost:1/api/v2', 'baseUrl: expected the address without /api/v2'],
+    ['auth-url', 'http://localhost:1/oauth/authorize', 'authUrl: expected the address without /oauth/authorize'],
+    ['callback-url', 'http://localhost:1/callback#x', 'callbackURL: '],
+  ])('refuses a --%s that the strategy refuses', async ([flag, value, message]) => {
+    const { exitCode, stderr } = await doctor('http://localhost:1', 'secret', `--${flag}`, value);
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
   test('names all settings that are missing at once', async () => {
     const { exitCode, stderr } = await project.node(CLI, 'doctor', '--base-url', 'http://localhost:1');
     expect(exitCode).toBe(2);
