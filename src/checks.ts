@@ -256,13 +256,20 @@ function paramsReader(own: ReadonlySet<string>): Reader<Readonly<Record<string, 
   };
 }
 
-/** Calls an application's function. @param expected What it should have returned. @throws ConfigurationError if it throws */
+/**
+ * Calls an application's function.
+ *
+ * @param expected What it should have returned.
+ * @throws ConfigurationError if it throws, or returns a promise
+ */
 export function invoke<T>(option: string, expected: string, fn: () => T): T {
+  let value: T;
   try {
-    return fn();
+    value = fn();
   } catch (error) {
     throw thrownError(option, expected, error);
   }
+  return result(option, value);
 }
 
 /** Returns the error for a function of the application that threw. */
@@ -272,7 +279,7 @@ export function thrownError(option: string, expected: string, error: unknown): C
 }
 
 /** Returns the result of an application's function, which must not be a promise: it would not be awaited. */
-export function result(option: string, value: unknown): unknown {
+export function result<T>(option: string, value: T): T {
   if (typeof value !== 'object' || value === null || !('then' in value) || typeof value.then !== 'function')
     return value;
   // It may reject, and would end the process.

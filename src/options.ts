@@ -341,7 +341,14 @@ export const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl'
     check.withMethods<Dispatcher>('an undici Dispatcher, such as new ProxyAgent(…)', ['dispatch']),
   ),
   // Looks `Date.now` up at each call, so that a test can replace it.
-  clock: check.withDefault(() => Date.now(), check.fn<() => number>),
+  clock: check.withDefault(
+    () => Date.now(),
+    (option, value) => {
+      const clock = check.fn<() => number>(option, value);
+      check.invoke(option, 'milliseconds', clock);
+      return clock;
+    },
+  ),
 };
 
 /** Checks the options and fills in the defaults. @throws ConfigurationError that names the option */

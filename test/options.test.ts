@@ -93,7 +93,7 @@ describe('an option that is wrong is named, with what was expected', () => {
     concurrency: [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '20', null],
     timeout: [0, -1, 1.5, 2 ** 31, Number.NaN, Number.POSITIVE_INFINITY, '10', null],
     dispatcher: ['proxy', 7, null, {}, { dispatch: true }],
-    clock: ['now', 7, null],
+    clock: ['now', 7, null, async () => 0, () => Promise.reject(new Error('down'))],
     refresh: [7, null, [], 'soon'],
     cache: [7, null, [], true, 'on'],
   };

@@ -1,3 +1,4 @@
+import { result } from '../checks.js';
 import { ofStrategy } from '../errors.js';
 import type { ApiContext } from './api-context.js';
 import { ApiError, field, unusableResponse } from './api-error.js';
@@ -102,7 +103,7 @@ export function paginate<T>(
     target: (parameters) => ({ path: checkedPath, query: queryString(merged(common, parameters)) }),
     get: (target, signal) => get(requestTo(target, 'GET', { ...others, signal }, defaults)),
     itemsOf: (response) => {
-      const found: unknown = items === undefined ? wrappedItems(response.data) : items(response.data);
+      const found: unknown = items === undefined ? wrappedItems(response.data) : result('items', items(response.data));
       if (Array.isArray(found)) return found;
       if (items === undefined) throw list.unusable(response, WRONG_SHAPE);
       throw new TypeError('items: expected an array; return [...list] for a Set or an iterator');
@@ -214,7 +215,7 @@ function byNext<T>(list: List<T>, next: NonNullable<PaginateOptions<T>['next']>)
   const seen = new Set<string>();
   return ({ response, items, position }) => {
     seen.add(JSON.stringify(position.target));
-    const where = next(response.data, response);
+    const where = result('next', next(response.data, response));
     // `cursor && { cursor }` may return whatever the service sends for no cursor.
     if (where === undefined || where === null || where === false || where === '') return { items, next: undefined };
     const isParameters = typeof where === 'object' && !(where instanceof URL);

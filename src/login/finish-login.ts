@@ -133,12 +133,7 @@ function declined(
   // Some services say `consent_required` of a user who declined. After `prompt=none` it says that the user was not asked
   // (OpenID Connect Core, 3.1.2.6).
   const isDecline = declines
-    ? Boolean(
-        check.result(
-          'declines',
-          check.invoke('declines', 'true or false', () => declines({ error, description })),
-        ),
-      )
+    ? Boolean(check.invoke('declines', 'true or false', () => declines({ error, description })))
     : DECLINED.has(error) || (error === 'consent_required' && !isSilent);
   if (isDecline) return { kind: 'fail', reason: 'declined', info: { message: 'The user declined authorization' } };
   const word = /^[\w.-]{1,64}$/.test(error) ? error : undefined;

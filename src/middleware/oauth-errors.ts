@@ -40,7 +40,7 @@ export interface OAuthErrorsOptions {
 type Log = NonNullable<OAuthErrorsOptions['log']>;
 
 // Looks both up at each call, so that an application can set them later.
-const logToConsole: Log = (error) => {
+const logToConsole = (error: unknown): void => {
   if (process.env.NODE_ENV !== 'test') console.error(error);
 };
 
@@ -81,7 +81,8 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
       return redirectToLogin(visit, res, login, client);
     const message = messageOf(error);
     const isText = prefersText(req);
-    if (log && error.status >= 500) log(error);
+    // A rejection of an async one would end the process.
+    if (log && error.status >= 500) Promise.resolve(log(error)).catch(logToConsole);
     const body = isText ? `${error.code}: ${message}` : JSON.stringify({ error: error.code, message });
     const retryAfter: unknown = Reflect.get(error, 'retryAfter');
     // The API's redirect to another origin is an error, whose target is not for the browser.

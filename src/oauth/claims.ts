@@ -79,7 +79,7 @@ export function subjectOf(claims: Claims): string | undefined {
  * Returns the enterprise organization that claims or token response name: one lower-case DNS label, or `undefined` for none.
  *
  * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN) for anything else
- * @throws ConfigurationError if the application's reader throws
+ * @throws ConfigurationError if the application's reader throws or is async
  */
 export function organizationDomainOf(
   claims: Claims,
@@ -111,7 +111,7 @@ export function asOrganizationDomain(value: unknown): string | undefined {
  * Returns the base address of the API that claims or token response name, or `undefined` for that of all others.
  *
  * @throws TokenResponseError (`ERR_ORGANIZATION_DOMAIN`) for an address that may not get the token
- * @throws ConfigurationError if the application's reader throws
+ * @throws ConfigurationError if the application's reader throws or is async
  */
 export function enterpriseUrlOf(
   claims: Claims,

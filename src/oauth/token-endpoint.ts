@@ -225,10 +225,7 @@ export class TokenEndpoint {
       typeof tokenParams === 'function'
         ? check.tokenParams(
             'tokenParams',
-            check.result(
-              'tokenParams',
-              check.invoke('tokenParams', 'parameters', () => tokenParams({ grantType })),
-            ),
+            check.invoke('tokenParams', 'parameters', () => tokenParams({ grantType })),
           )
         : (tokenParams ?? {});
     const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });

@@ -360,6 +360,12 @@ describe('`next`', () => {
     expect(await read(client.paginate('/search', { items, next: () => end }))).toEqual([1]);
   });
 
+  test.each(['items', 'next'])('says of an async %s that it must not be', async (option) => {
+    server.always(faulty.json({ results: [1] }));
+    const options = { items, next: () => undefined, [option]: () => Promise.reject(new Error('down')) };
+    await expect(read(client.paginate('/search', options))).rejects.toThrow(`${option}: expected a function that`);
+  });
+
   test('never leads in a circle, nor to another origin', async () => {
     server.always(faulty.json({ results: [1] }));
     const circle = ['a', 'b', 'a'];

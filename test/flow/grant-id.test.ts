@@ -35,22 +35,28 @@ function unhandledRejections(): unknown[] {
 }
 
 describe('a function of the application that is async', () => {
-  test.each([
-    ['grantId', { grantId: (async () => '1') as never }],
-    ['grantId', { grantId: (() => Promise.reject(new Error('the directory is down'))) as never }],
-    ['authorizationParams', { authorizationParams: (async () => ({ prompt: 'consent' })) as never }],
-    ['authorizationParams', { authorizationParams: (() => Promise.reject(new Error('down'))) as never }],
-  ])('in the option %s ends the login in an error that says so, and not the process', async (option, strategy) => {
-    const seen = unhandledRejections();
-    await open({ strategy });
-    const begun = await visit('/login');
-    const location = begun.headers.get('location');
-    const page = location ? await visit(await world.service.approve(location)) : begun;
-    expect([page.status, page.json().message]).toEqual([500, expect.stringMatching(`^${option}: .*must not be async`)]);
-    expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option });
-    await new Promise(setImmediate);
-    expect(seen).toEqual([]);
-  });
+  const options = ['grantId', 'authorizationParams', 'organizationDomain', 'enterpriseBaseUrl'];
+  const functions = [async () => '1', () => Promise.reject(new Error('the directory is down'))];
+
+  test.each(options.flatMap((option) => functions.map((fn) => [option, fn] as const)))(
+    'in the option %s ends the login in an error that says so, and not the process',
+    async (option, fn) => {
+      const seen = unhandledRejections();
+      const hosts =
+        option === 'enterpriseBaseUrl' ? { enterpriseBaseUrl: undefined, enterpriseHosts: ['*.localhost'] } : {};
+      await open({ strategy: { ...hosts, [option]: fn } });
+      const begun = await visit('/login');
+      const location = begun.headers.get('location');
+      const page = location ? await visit(await world.service.approve(location)) : begun;
+      expect([page.status, page.json().message]).toEqual([
+        500,
+        expect.stringMatching(`^${option}: .*must not be async`),
+      ]);
+      expect(world.errors[0]).toMatchObject({ name: 'ConfigurationError', option });
+      await new Promise(setImmediate);
+      expect(seen).toEqual([]);
+    },
+  );
 });
 
 describe('a user whom deserializeUser refuses', threats(73), () => {

@@ -81,7 +81,12 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
 
   test('logs what the developer needs to read, and tells it no visitor', async () => {
     const logged: OAuthAppError[] = [];
-    const handler = oauthErrors({ log: (error) => void logged.push(error) }) as ErrorHandler;
+    const handler = oauthErrors({
+      log: async (error) => {
+        logged.push(error);
+        throw new Error('the log is full');
+      },
+    }) as ErrorHandler;
     await open({
       framework,
       strategy: { tokenStore: undefined, clientSecret: 'a wrong secret' },

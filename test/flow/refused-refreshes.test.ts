@@ -176,7 +176,7 @@ describe('a refusal of the client', () => {
     expect(world.errors.at(-1)?.message).not.toContain('endsGrant');
   });
 
-  test('endsGrant decides about invalid_grant too, and one that throws keeps the grant', async () => {
+  test('endsGrant decides about invalid_grant too, and one that throws or is async keeps the grant', async () => {
     let endsGrant: () => boolean = () => false;
     await loggedIn({ strategy: { endsGrant: () => endsGrant() } });
     world.service.revoke('1');
@@ -185,13 +185,16 @@ describe('a refusal of the client', () => {
     const script = { headers: { accept: 'application/json' } };
     expect((await visit('/projects', script)).status).toBe(502);
     expect(world.errors.at(-1)).toMatchObject({ name: 'TokenError', error: 'invalid_grant' });
-    clock.advance(1);
-    endsGrant = () => {
+    const fail = () => {
       throw new Error('a mistake');
     };
-    expect((await projects()).status).toBe(500);
-    expect(world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', option: 'endsGrant' });
-    expect((await whoami()).authorized).toBe(true);
+    for (const wrong of [fail, async () => false, async () => fail()]) {
+      clock.advance(31);
+      endsGrant = wrong as typeof fail;
+      expect((await projects()).status).toBe(500);
+      expect(world.errors.at(-1)).toMatchObject({ name: 'ConfigurationError', option: 'endsGrant' });
+      expect((await whoami()).authorized).toBe(true);
+    }
     endsGrant = () => true;
     expect((await refused(projects)).status).toBe(302);
   });

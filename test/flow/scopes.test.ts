@@ -59,6 +59,7 @@ describe('the granted scopes are', () => {
       ['https://api.example/project', 'tm', 'all'],
     ],
     ['an error, if the function returns no list', () => 'tm' as never, 'grantedScopes'],
+    ['an error, if the function is async', (() => Promise.reject(new Error('down'))) as never, 'grantedScopes'],
     [
       'an error, if the function throws',
       () => {
