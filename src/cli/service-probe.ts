@@ -4,7 +4,7 @@ import { type HttpRequest, type HttpResponse, headerValue } from '../http/messag
 import { endpointUrl } from '../oauth/addresses.js';
 import { ClientRequest, type ClientRequestOptions } from '../oauth/client-request.js';
 import { DEFAULTS } from '../options.js';
-import type { Secret } from '../redaction.js';
+import { Secret } from '../redaction.js';
 
 /** What one check found. `fail`: no login can succeed. `warn`: it may fail later, or could not be checked. */
 export interface Finding {
@@ -28,10 +28,10 @@ export interface ServiceSettings {
 /** Options that a service needs, of which those that differ from the defaults are printed. */
 export type ServiceOptions = Readonly<Record<string, string | boolean | undefined>>;
 
-/** How token requests may look, the most likely first. */
+/** How token requests may look, that of RFC 6749 first: servers that take JSON as well rarely document it. */
 const FORMATS: readonly Pick<ClientRequestOptions, 'tokenRequest' | 'clientAuthentication'>[] = [
-  { tokenRequest: 'json', clientAuthentication: 'body' },
   { tokenRequest: 'form', clientAuthentication: 'body' },
+  { tokenRequest: 'json', clientAuthentication: 'body' },
   { tokenRequest: 'form', clientAuthentication: 'basic' },
   { tokenRequest: 'form', clientAuthentication: 'basic-raw' },
   { tokenRequest: 'json', clientAuthentication: 'basic' },
@@ -43,12 +43,16 @@ const MAX_BYTES = 1024 * 1024;
 /** A clock that is off by more loses logins that begin and end on different hosts. */
 const MAX_SKEW_MS = 60_000;
 
-/** What an authorization server says of a refresh token that it never issued, after it has accepted the client. */
-const UNKNOWN_TOKEN =
-  /invalid[_ -]?grant|bad[_ -]?refresh|(?:invalid|unknown|expired)[\w -]*(?:refresh|token)|(?:refresh|token)[\w -]*(?:invalid|not found|expired)/i;
-
 const UNKNOWN_CLIENT =
   /(?:invalid|unauthorized|unknown|incorrect)[_ -]?client|client[\w -]*(?:not found|credentials|secret)/i;
+
+const MADE_UP = 'made-up-by-doctor';
+
+/** The second one is for servers that look at the code before the client. Its scope is made up so that no token is issued. */
+const GRANTS: readonly Readonly<Record<string, string>>[] = [
+  { grant_type: 'authorization_code', code: MADE_UP },
+  { grant_type: 'client_credentials', scope: MADE_UP },
+];
 
 /** What came of a request: a response, or why there was none. */
 type Answer = HttpResponse | { readonly failure: string };
@@ -74,10 +78,10 @@ export class ServiceProbe {
       tokenPath: tokenPath ?? published.tokenPath ?? DEFAULTS.tokenPath,
     };
     await this.#checkApi();
-    await this.#checkAuthorization(String(options.authorizationPath));
+    const requiresPkce = await this.#checkAuthorization(String(options.authorizationPath));
     const format = await this.#checkClient(String(options.tokenPath));
     this.#checkCallback();
-    return { ...options, ...format };
+    return { ...options, pkce: requiresPkce || published.pkce, ...format };
   }
 
   async close(): Promise<void> {
@@ -114,101 +118,86 @@ export class ServiceProbe {
   async #checkApi(): Promise<void> {
     const { baseUrl } = this.#settings;
     const answer = await this.#send(new URL(baseUrl));
+    const target = locationOf(answer).split('?')[0];
+    const text = `${baseUrl} ${target ? `redirects to ${target}` : 'answers'}`;
     if ('failure' in answer) this.#report({ check: 'baseUrl', result: 'fail', text: `${baseUrl}: ${answer.failure}` });
-    else this.#report({ check: 'baseUrl', result: 'ok', text: `${baseUrl} answers` });
+    else this.#report({ check: 'baseUrl', result: 'ok', text });
   }
 
-  async #checkAuthorization(path: string): Promise<void> {
+  /** Checks the authorization endpoint and the clock. Returns true if the service requires PKCE. */
+  async #checkAuthorization(path: string): Promise<boolean> {
     const { authUrl, clientID, callbackURL } = this.#settings;
     const url = endpointUrl(authUrl, path);
-    const parameters = {
-      client_id: clientID,
-      redirect_uri: callbackURL.href,
-      response_type: 'code',
-      scope: '',
-      state: 'doctor',
-    };
-    for (const [name, value] of Object.entries(parameters)) if (value !== '') url.searchParams.append(name, value);
-    const answer = await this.#send(url, { accept: 'text/html' });
+    const request = { client_id: clientID, redirect_uri: callbackURL.href, response_type: 'code', state: 'doctor' };
+    for (const [name, value] of Object.entries(request)) url.searchParams.append(name, value);
+    const answer = await this.#send(url, 'text/html');
     this.#report({ check: 'authorization endpoint', ...judgedAuthorization(`${url.origin}${url.pathname}`, answer) });
     this.#checkClock(answer);
+    return /[?&]error=invalid_request&.*(?:pkce|code_challenge)/i.test(locationOf(answer));
   }
 
   #checkClock(answer: Answer): void {
     const date = 'headers' in answer ? Date.parse(headerValue(answer.headers, 'date') ?? '') : Number.NaN;
     if (Number.isNaN(date)) return;
     const skewMs = Date.now() - date;
-    const seconds = Math.round(Math.abs(skewMs) / 1000);
-    if (Math.abs(skewMs) <= MAX_SKEW_MS)
-      this.#report({ check: 'clock', result: 'ok', text: 'agrees with the service' });
-    else {
-      const text = `${seconds} s ${skewMs > 0 ? 'ahead of' : 'behind'} the service. Synchronize it (NTP)`;
-      this.#report({ check: 'clock', result: 'warn', text });
-    }
+    const agrees = Math.abs(skewMs) <= MAX_SKEW_MS;
+    const difference = `${Math.round(Math.abs(skewMs) / 1000)} s ${skewMs > 0 ? 'ahead of' : 'behind'} the service`;
+    const text = agrees ? 'agrees with the service' : `${difference}. Synchronize it (NTP)`;
+    this.#report({ check: 'clock', result: agrees ? 'ok' : 'warn', text });
   }
 
-  /** Finds the format of token requests, and whether the secret is right, with a refresh token that no service ever issued. */
+  /** Finds the format of token requests, and whether the secret is right: a made-up one gets another answer then. */
   async #checkClient(tokenPath: string): Promise<ServiceOptions> {
-    const { authUrl, clientID, clientSecret } = this.#settings;
+    const { authUrl, clientID, clientSecret, callbackURL } = this.#settings;
     const { origin, pathname } = endpointUrl(authUrl, tokenPath);
-    const address = `${origin}${pathname}`;
-    const check = 'token endpoint';
-    let refused: string | undefined;
-    let last = '';
-    for (const format of FORMATS) {
-      if (format.clientAuthentication === 'basic-raw' && clientID.includes(':')) continue;
-      const request = new ClientRequest(
-        { authUrl, clientID, clientSecret, timeoutMs: TIMEOUT_MS, ...format },
-        tokenPath,
-      );
-      const answer = await this.#answer(
-        request.with({ grant_type: 'refresh_token', refresh_token: 'made-up-by-doctor' }),
-      );
-      const words = `${format.tokenRequest}, credentials in the ${format.clientAuthentication === 'body' ? 'body' : 'Authorization header'}`;
-      if ('failure' in answer) {
-        this.#report({ check, result: 'fail', text: `${address}: ${answer.failure}` });
-        return {};
+    const report = (result: Finding['result'], text: string, options: ServiceOptions = {}): ServiceOptions => {
+      this.#report({ check: 'token endpoint', result, text: `${origin}${pathname} ${text}` });
+      return options;
+    };
+    let [refused, unchecked, none]: (string | undefined)[] = [];
+    for (const grant of GRANTS) {
+      for (const format of FORMATS) {
+        if (format.clientAuthentication === 'basic-raw' && clientID.includes(':')) continue;
+        const ask = (secret: Secret): Promise<Answer> => {
+          const options = { authUrl, clientID, clientSecret: secret, timeoutMs: TIMEOUT_MS, ...format };
+          return this.#answer(new ClientRequest(options, tokenPath).with(grant, { redirect_uri: callbackURL.href }));
+        };
+        const [answer, other] = [await ask(clientSecret), await ask(new Secret(MADE_UP))];
+        if ('failure' in answer) return report('fail', `does not answer: ${answer.failure}`);
+        const words = `${format.tokenRequest}, credentials in the ${format.clientAuthentication === 'body' ? 'body' : 'Authorization header'}`;
+        const refusal = refusalOf(other);
+        if (refusal !== undefined && refusal !== refusalOf(answer) && answer.status < 429)
+          return report('ok', `accepts client ID and secret (${words})`, format);
+        if (refusal !== undefined) refused = `refuses the client (${words}). Check CLIENT_ID and CLIENT_SECRET`;
+        else if (answer.body.includes('invalid_grant'))
+          unchecked = 'answers a made-up secret as it answers yours. Log in to see whether CLIENT_SECRET is right';
+        const status = `status ${answer.status} ${locationOf(answer).split('?')[0]}`.trimEnd();
+        none = `did not answer as a token endpoint (${status}). Set tokenPath`;
       }
-      const text = answer.body.toString('utf8');
-      if (UNKNOWN_TOKEN.test(text) && !UNKNOWN_CLIENT.test(text)) {
-        this.#report({ check, result: 'ok', text: `${address} accepts client ID and secret (${words})` });
-        return format;
-      }
-      if (UNKNOWN_CLIENT.test(text) || answer.status === 401) refused = words;
-      last = `status ${answer.status}`;
+      if (unchecked === undefined) break;
     }
-    const text =
-      refused === undefined
-        ? `${address} did not answer as a token endpoint (${last}). Set tokenPath`
-        : `${address} refuses the client (${refused}). Check CLIENT_ID and CLIENT_SECRET`;
-    this.#report({ check, result: 'fail', text });
-    return {};
+    return report('fail', `${refused ?? unchecked ?? none}`);
   }
 
   #checkCallback(): void {
     const { callbackURL } = this.#settings;
-    const [result, text] =
+    const [result, advice] =
       callbackURL.protocol === 'https:'
-        ? ([
-            'ok',
-            `${callbackURL}: behind a proxy, set Express' trust proxy, and cookie.secure of the session to true`,
-          ] as const)
+        ? (['ok', "behind a proxy, set Express' trust proxy, and cookie.secure of the session to true"] as const)
         : isSecureUrl(callbackURL)
-          ? (['ok', `${callbackURL}: for development. Leave cookie.secure of the session unset`] as const)
-          : (['fail', `${callbackURL}: expected https. Cookies and codes would be sent unencrypted`] as const);
-    this.#report({ check: 'callbackURL', result, text });
+          ? (['ok', 'for development. Leave cookie.secure of the session unset'] as const)
+          : (['fail', 'expected https. Cookies and codes would be sent unencrypted'] as const);
+    this.#report({ check: 'callbackURL', result, text: `${callbackURL}: ${advice}` });
   }
 
-  #send(url: URL, headers: Readonly<Record<string, string>> = { accept: 'application/json' }): Promise<Answer> {
-    const { origin, pathname, search } = url;
-    const list = Object.entries(headers).flat();
+  #send({ origin, pathname, search }: URL, accept = 'application/json'): Promise<Answer> {
+    const limits = { timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES };
     return this.#answer({
       origin,
       path: `${pathname}${search}`,
       method: 'GET',
-      headers: list,
-      timeoutMs: TIMEOUT_MS,
-      maxBytes: MAX_BYTES,
+      headers: ['accept', accept],
+      ...limits,
     });
   }
 
@@ -228,13 +217,22 @@ function judgedAuthorization(address: string, answer: Answer): Pick<Finding, 're
   const { status } = answer;
   if (status === 404 || status === 405)
     return { result: 'fail', text: `${address} is not there (${status}). Set authorizationPath` };
-  if (status === 400 || status === 422)
-    return {
-      result: 'fail',
-      text: `${address} refuses the request (${status}). Register CALLBACK_URL with the application, and check CLIENT_ID`,
-    };
-  if (status >= 500) return { result: 'warn', text: `${address} failed (${status}). Try again later` };
-  return { result: 'ok', text: `${address} answers` };
+  // Some servers fail, or redirect to a page of their own, for a client or a callback URL that they do not know.
+  const isRefused = status >= 400 || /[?&]error=(?:invalid|unauthorized)_(?:client|redirect)/.test(locationOf(answer));
+  if (!isRefused) return { result: 'ok', text: `${address} answers` };
+  const advice = 'Register CALLBACK_URL with the application, and check CLIENT_ID';
+  return { result: 'fail', text: `${address} refuses the request (${status}). ${advice}` };
+}
+
+/** Returns where an answer redirects to; `''` if it does not. */
+function locationOf(answer: Answer): string {
+  return 'headers' in answer ? (headerValue(answer.headers, 'location') ?? '') : '';
+}
+
+/** Returns how an answer refuses the client, if it does. */
+function refusalOf(answer: Answer): string | undefined {
+  if ('failure' in answer) return undefined;
+  return UNKNOWN_CLIENT.exec(answer.body.toString('utf8'))?.[0] ?? (answer.status === 401 ? 'status 401' : undefined);
 }
 
 function metadataIn(answer: Answer): Readonly<Record<string, unknown>> | undefined {

@@ -1,3 +1,4 @@
+import { execFile } from 'node:child_process';
 import { memoryTokenStore } from 'passport-oauth-app';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStore } from '../support/open-store.mjs';
@@ -22,6 +23,7 @@ const POINTS: readonly (readonly [title: string, check: (setting: Setting, serve
     ['a logout ends the login, and the next login works', logOut],
     ['a wrong client secret logs no user out', useWrongSecret],
     ['an outage of the server logs no user out', stopServer],
+    ['`npx passport-oauth-app doctor` finds a wrong client secret, and options with which a user logs in', askDoctor],
   ];
 
 const lines: string[] = [];
@@ -184,4 +186,26 @@ async function stopServer(setting: Setting): Promise<void> {
   setting.advance(31);
   const page = await setting.projects(browser);
   expect([page.status, page.json()]).toEqual([200, user]);
+}
+
+async function askDoctor(setting: Setting, { options: { authorizationPath, tokenPath } }: AuthorizationServer) {
+  const { origin, client } = setting.place;
+  const paths = { 'authorization-path': authorizationPath ?? '/oauth/authorize', 'token-path': tokenPath };
+  const addresses = { 'auth-url': origin, 'base-url': setting.options.baseUrl, 'callback-url': client.redirectUri };
+  const doctor = (secret: string): Promise<{ readonly exitCode: unknown; readonly stdout: string }> =>
+    new Promise((resolve) => {
+      const flags = { ...paths, ...addresses, 'client-id': client.id, 'client-secret': secret };
+      const args = ['dist/cli.js', 'doctor', ...Object.entries(flags).map(([name, value]) => `--${name}=${value}`)];
+      execFile(process.execPath, args, (error, stdout) => resolve({ exitCode: error?.code ?? 0, stdout }));
+    });
+  const { exitCode, stdout } = await doctor(client.secret);
+  expect(exitCode, stdout).toBe(0);
+  expect(stdout).not.toContain(client.secret);
+  const lines = stdout.matchAll(/^ {2}(\w+): (?:'(.*)'|true),$/gm);
+  const printed = Object.fromEntries([...lines].map(([, name, text]) => [name, text ?? true]));
+  await setting.open({ tokenRequest: 'json', clientAuthentication: 'body', pkce: false, ...printed });
+  await setting.logIn();
+  const wrong = await doctor('wrong');
+  expect(wrong.stdout).toMatch(/^fail +token endpoint: .* refuses the client/m);
+  expect(wrong.exitCode).toBe(1);
 }
