@@ -210,15 +210,21 @@ export function scope(option: string, value: unknown): string {
   );
 }
 
-/** Reads a redirect URL: absolute with http or https, or relative; without a fragment (RFC 6749, 3.1.2). */
+/** Reads a redirect URL: absolute with http or https, or relative; without a fragment (RFC 6749, 3.1.2), user and password. */
 export function callbackUrl(option: string, value: unknown): string {
   const url = text(option, value);
   const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(url);
-  if (url.length > MAX_URL_LENGTH || !/^[\x21-\x7e]+$/.test(url) || !URL.canParse(url, 'http://relative.invalid')) {
-    throw optionError(option, `expected a URL of at most ${MAX_URL_LENGTH} visible ASCII characters`);
+  // URL parsers take a backslash for a slash.
+  if (url.length > MAX_URL_LENGTH || !/^[!-[\]-~]+$/.test(url) || !URL.canParse(url, 'http://relative.invalid')) {
+    throw optionError(
+      option,
+      `expected a URL of at most ${MAX_URL_LENGTH} visible ASCII characters without backslashes`,
+    );
   }
-  if (url.includes('#')) throw optionError(option, 'expected a URL without a fragment');
-  if ((isAbsolute && !/^https?:\/\/[^/]/i.test(url)) || /^[/\\]{2}/.test(url)) {
+  const { username, password } = new URL(url, 'http://relative.invalid');
+  if (url.includes('#') || username !== '' || password !== '')
+    throw optionError(option, 'expected a URL without a fragment, user and password');
+  if ((isAbsolute && !/^https?:\/\/[^/]/i.test(url)) || url.startsWith('//')) {
     throw optionError(option, 'expected an http or https URL, or a path such as /callback');
   }
   return url;

@@ -62,6 +62,7 @@ describe('an option that is wrong is named, with what was expected', () => {
       '//evil.example/callback',
       ...['/\\evil.example/callback', '\\\\evil.example', 'ftp://app.example.net/callback', 'javascript:alert(1)'],
       ...['myapp:/callback', 'https:', 'https:///callback', 'https://app.example.net/callback#x', '/callback#x'],
+      ...['\\callback', '/a\\b', 'https://u:p@app.example.net/callback', 'https://u@app.example.net/callback'],
       ...['/call back', '/callbäck', '/callback\r\nX: y'],
       `/${'a'.repeat(2048)}`,
     ],

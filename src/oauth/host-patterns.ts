@@ -64,7 +64,7 @@ export class HostPatterns {
 
 function patternOf(option: string, entry: unknown): HostPattern {
   const [, wildcard, authority = ''] =
-    /^(\*\.)?([\w.-]+(?::\d{1,5})?|\[[\da-f:.]+\](?::\d{1,5})?)$/i.exec(String(entry)) ?? [];
+    /^(\*\.)?([\w.-]+(?::\d{1,5})?|\[[\da-f:.]+\](?::\d{1,5})?)$/i.exec(typeof entry === 'string' ? entry : '') ?? [];
   // http, as https would drop the port 443; both schemes have their default ports dropped below.
   const url = URL.canParse(`http://${authority}`) ? new URL(`http://${authority}`) : undefined;
   const host = withoutDot(url?.hostname ?? '');

@@ -1,4 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
+import { kindOf, optionError } from '../checks.js';
+import { ConfigurationError } from '../errors.js';
 import type { Strategy } from '../strategy/strategy.js';
 import { withTimeout } from '../waiting.js';
 import { tenantUnavailable, unknownTenant } from './tenant-error.js';
@@ -96,12 +98,18 @@ export class Directory {
       this.#drop(tenant);
       throw unknownTenant();
     }
+    if (typeof options !== 'object' || Array.isArray(options))
+      throw optionError('resolve', `expected an object of options for ${tenant}, or undefined, got ${kindOf(options)}`);
     const known = this.#ready.get(tenant);
     if (known && isDeepStrictEqual(known.options, snapshot(options))) {
       Object.assign(known, { until: clock() + ttlMs, isInGrace: false });
       return known.strategy;
     }
-    const strategy = await create(tenant, Object(options));
+    const strategy = await create(tenant, options).catch((error: unknown) => {
+      if (!(error instanceof ConfigurationError)) throw error;
+      const message = `resolve returned wrong options for ${tenant}: ${error.message}`;
+      throw new ConfigurationError(message, { option: error.option ?? 'resolve', code: error.code });
+    });
     if (!isCurrent()) {
       this.#options.retire(strategy);
       return await this.get(tenant);

@@ -74,7 +74,7 @@ const OWN = {
   tenantOf: check.requiredOption(check.fn<(req: IncomingMessage) => unknown>),
   resolve: check.requiredOption(check.fn<(tenant: string) => unknown>),
   allowedHosts: check.requiredOption(AllowedHosts.read),
-  callbackURL: check.requiredOption(check.text),
+  callbackURL: check.requiredOption(check.callbackUrl),
   tokenStore: check.requiredOption(
     check.withMethods<TokenStore>('a TokenStore', ['get', 'set', 'delete'], ['update', 'add', 'lock', 'list', 'watch']),
   ),
@@ -122,7 +122,7 @@ export async function strategyOptions(
 ): Promise<object> {
   const fixed = COMMON.find((name) => Object.hasOwn(given, name));
   if (fixed !== undefined)
-    throw new ConfigurationError(`resolve: expected no option ${fixed}. Set it in tenants(options), for all tenants.`, {
+    throw new ConfigurationError(`expected no option ${fixed}. Set it in tenants(options), for all tenants.`, {
       option: fixed,
     });
   const merged: Readonly<Record<string, unknown>> = { ...common, ...given };

@@ -157,6 +157,8 @@ test.for<[Partial<Record<keyof StrategyOptions, unknown>>, RegExp]>([
     ['a.example/x'],
     ['*.*.a.example'],
     ['a b'],
+    [5],
+    [null],
   ].map((enterpriseHosts): [object, RegExp] => [
     { enterpriseBaseUrl: () => '', enterpriseHosts },
     /^enterpriseHosts: expected/,

@@ -207,6 +207,18 @@ describe('an attack', threats(129), () => {
 });
 
 describe('the directory', () => {
+  test.each<[answer: unknown, message: string]>([
+    ...[5, false, 'secret'].map((one): [unknown, string] => [one, `or undefined, got ${typeof one}`]),
+    [[], 'or undefined, got an array'],
+    [{}, 'authUrl: expected'],
+    [{ name: 'x' }, 'expected no option name'],
+  ])('that returns %j is named, with the tenant', async (answer, message) => {
+    const { shops } = await openShops({ resolve: () => answer });
+    const error = await shops.grant({ tenant: 'acme', grantId: '1' }).catch((one) => one);
+    expect(error).toMatchObject({ name: 'ConfigurationError', message: expect.stringMatching(/^resolve.* for acme/) });
+    expect(error.message).toContain(message);
+  });
+
   test('is asked once by many, again after ttl, and at once after forget()', async () => {
     let now = Date.now();
     const { shops, asked } = await openShops({ options: { ttl: 60, clock: () => now } });
@@ -549,6 +561,8 @@ test.for<[what: string, options: Partial<TenantsOptions>, message: RegExp]>([
   ['no directory', { resolve: undefined as never }, /^resolve: /],
   ['no hosts', { allowedHosts: [] }, /^allowedHosts: expected a list of host names/],
   ['a pattern in the middle', { allowedHosts: ['a.*.com'] }, /^allowedHosts: /],
+  ['a host that is no text', { allowedHosts: ['*.a.com', 5 as never] }, /^allowedHosts: /],
+  ['a callback URL with a password', { callbackURL: 'https://u:p@app.example.net/{tenant}' }, /^callbackURL: /],
   ['no token store', { tokenStore: undefined as never }, /^tokenStore: /],
   ['an unknown option', { tenantOff: 1 } as never, /tenantOff/],
   [
