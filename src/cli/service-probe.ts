@@ -28,7 +28,7 @@ export interface ServiceSettings {
 /** Options that a service needs, of which those that differ from the defaults are printed. */
 export type ServiceOptions = Readonly<Record<string, string | boolean | undefined>>;
 
-/** How token requests may look, that of RFC 6749 first: servers that take JSON as well rarely document it. */
+/** How token requests may look, that of RFC 6749 first: servers that also take JSON rarely document it. */
 const FORMATS: readonly Pick<ClientRequestOptions, 'tokenRequest' | 'clientAuthentication'>[] = [
   { tokenRequest: 'form', clientAuthentication: 'body' },
   { tokenRequest: 'json', clientAuthentication: 'body' },
@@ -217,7 +217,7 @@ function judgedAuthorization(address: string, answer: Answer): Pick<Finding, 're
   const { status } = answer;
   if (status === 404 || status === 405)
     return { result: 'fail', text: `${address} is not there (${status}). Set authorizationPath` };
-  // Some servers fail, or redirect to a page of their own, for a client or a callback URL that they do not know.
+  // Some servers fail, or redirect to an error page, for a client or a callback URL that they do not know.
   const isRefused = status >= 400 || /[?&]error=(?:invalid|unauthorized)_(?:client|redirect)/.test(locationOf(answer));
   if (!isRefused) return { result: 'ok', text: `${address} answers` };
   const advice = 'Register CALLBACK_URL with the application, and check CLIENT_ID';
