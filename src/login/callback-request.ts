@@ -146,8 +146,18 @@ type CallbackAnswer = { readonly state: string | undefined; readonly issuer: str
   | { readonly kind: 'error'; readonly error: string; readonly description: string | undefined }
 );
 
-/** Longest value of each parameter of RFC 6749, 4.1.2 and 4.1.2.1 that decides over the answer. */
-const MAX_LENGTH = { code: 4096, state: 512, error: 2048 } as const;
+/** Longest value of each parameter of RFC 6749, 4.1.2 and 4.1.2.1, and of RFC 9207. */
+const MAX_LENGTH = {
+  code: 4096,
+  state: 512,
+  error: 2048,
+  error_description: 4096,
+  error_uri: 2048,
+  iss: 2048,
+} as const;
+
+/** Those that decide over the answer. The others say more of it, and may be empty. */
+const DECISIVE: ReadonlySet<string> = new Set(['code', 'state', 'error']);
 
 /** The longest part of a description that is kept. */
 const MAX_DESCRIPTION_LENGTH = 500;
@@ -168,31 +178,28 @@ const UNREGISTERED_ERROR = 'unregistered error';
  */
 export function readCallbackQuery(url: string): CallbackQuery | undefined {
   const found: { -readonly [Name in keyof typeof MAX_LENGTH]?: string } = {};
-  let issuer: string | undefined;
-  let description: string | undefined;
   let isCallback = false;
   let isMalformed = false;
   for (const [name, value] of parametersOf(url)) {
     const [stem = ''] = name.split('[', 1);
     const isParameter = Object.hasOwn(MAX_LENGTH, stem);
-    isCallback ||= isParameter;
+    const isDecisive = DECISIVE.has(stem);
+    isCallback ||= isDecisive;
     // Bracketed forms of our parameters, and whatever reaches for a prototype.
     isMalformed ||= value === '__proto__' || name.includes('__proto__') || (isParameter && stem !== name);
-    // Of several, none can be trusted to be this server's.
-    if (name === 'iss') issuer = issuer === undefined ? value : '';
-    if (name === 'error_description') description ??= value.slice(0, MAX_DESCRIPTION_LENGTH);
     if (!isParameter || isMalformed) continue;
     const known = name as keyof typeof MAX_LENGTH;
-    isMalformed = found[known] !== undefined || value === '' || value.length > MAX_LENGTH[known];
-    if (PRINTABLE_ASCII.test(value)) found[known] = value;
+    isMalformed = found[known] !== undefined || (isDecisive && value === '') || value.length > MAX_LENGTH[known];
+    if (!isDecisive || PRINTABLE_ASCII.test(value)) found[known] = value;
     // Some services send a sentence as the error. NUL and broken UTF-8 are not text.
     else if (known === 'error' && !/[\0\ufffd]/.test(value)) found.error = UNREGISTERED_ERROR;
     else isMalformed = true;
   }
   if (!isCallback) return undefined;
-  const { code, error, state } = found;
+  const { code, error, state, iss: issuer } = found;
   if (isMalformed || (code === undefined) === (error === undefined)) return { kind: 'malformed' };
   if (code !== undefined) return { kind: 'code', code, state, issuer };
+  const description = found.error_description?.slice(0, MAX_DESCRIPTION_LENGTH);
   return { kind: 'error', error: error ?? '', description, state, issuer };
 }
 

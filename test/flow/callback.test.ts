@@ -52,6 +52,12 @@ describe.each(frameworks)('under %s', (framework) => {
     ['__proto__ within a name', '&a[__proto__][polluted]=yes'],
     ['__proto__ as a value', '&other=__proto__'],
     ['an error beside the code', '&error=access_denied'],
+    ['two issuers', '&iss=a&iss=b'],
+    ['a nested issuer', '&iss[x]=a'],
+    ['an issuer of 7 kB', `&iss=${'a'.repeat(7_000)}`],
+    ['two descriptions', '&error_description=&error_description=a'],
+    ['a description of 7 kB', `&error_description=${'a'.repeat(7_000)}`],
+    ['an error_uri like an array', '&error_uri[]=a'],
   ])('a good callback to which %s was added is refused, and stays good without it', threats(2), async (_what, more) => {
     const callback = await openAtCallback({ framework });
     expect((await rawCallback(`${callback}${more}`)).status).toBe(400);
@@ -312,7 +318,7 @@ describe('an error in the callback', () => {
   test.each([
     ['markup', '<img src=x onerror=alert(1)>'],
     ['CR and LF', 'fine\r\nSet-Cookie: admin=1'],
-    ['10 kB', 'planted '.repeat(1250)],
+    ['4 kB', 'planted '.repeat(500)],
   ])('does not show, flash or log a description with %s', threats(9), async (_what, description) => {
     const flashed: unknown[] = [];
     await open({
@@ -345,7 +351,6 @@ describe('with the option issuer (RFC 9207)', threats(124), () => {
     ['an empty one', 'iss=', false],
     ['that of another server', 'iss=https%3A%2F%2Fevil.example%2F', false],
     ['another slash', `iss=${encodeURIComponent(issuer.slice(0, -1))}`, false],
-    ['two', `iss=${encodeURIComponent(issuer)}&iss=${encodeURIComponent(issuer)}`, false],
   ])('a callback with %s is finished: %s', async ([, iss, isOurs]) => {
     for (const decline of [false, true]) {
       await open({ strategy: { issuer } });
