@@ -185,8 +185,17 @@ export abstract class Exchange<R> implements Expiring {
     this.request.signal?.removeEventListener('abort', this);
     this.request.onEnd?.();
     if (error === undefined) return;
-    this.#reject(error);
+    this.#reject(this.withResponse(error));
     this.failed?.(error);
+  }
+
+  /** Adds status and headers to the error of a body that is too large or damaged. Returns the error. */
+  protected withResponse(error: unknown): unknown {
+    const bodyFault = error instanceof TransportError && this.status !== 0 ? error.kind : undefined;
+    if (bodyFault !== 'too-large' && bodyFault !== 'encoding') return error;
+    const { status, headers } = this;
+    const response = { status, headers: decodeHeaders(headers), body: NO_BODY, bodyFault } satisfies HttpResponse;
+    return Object.defineProperty(error, 'response', { value: response });
   }
 }
 
@@ -247,7 +256,10 @@ export class BufferedExchange extends Exchange<HttpResponse> {
     }
     const decoded = decode(body, encoding, this.request.maxBytes);
     this.handOver(
-      decoded.then((decodedBody) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decodedBody })),
+      decoded.then(
+        (decodedBody) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decodedBody }),
+        (error: unknown) => Promise.reject(this.withResponse(error)),
+      ),
     );
   }
 }

@@ -55,6 +55,8 @@ export interface HttpResponse {
   readonly bodyHeaders?: HttpHeaders;
   /** Decoded. As received if its encoding is unknown or chained; `content-encoding` is still there then. */
   readonly body: Buffer;
+  /** Why the body could not be read; it is empty then. */
+  readonly bodyFault?: 'too-large' | 'encoding';
 }
 
 /** A response whose body is still to be read. */

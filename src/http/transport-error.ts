@@ -1,4 +1,5 @@
 import { safeCause } from '../redaction.js';
+import type { HttpResponse } from './message.js';
 
 /**
  * Reasons for which a request has no usable response.
@@ -53,6 +54,8 @@ export class TransportError extends Error {
   readonly sent: boolean;
   /** Name and port of the host, as far as it is known. */
   readonly host: string;
+  /** The response whose body is too large or damaged, without that body. Not enumerable, so that logs leave its headers out. */
+  declare readonly response: HttpResponse | undefined;
 
   /** @param origin Of the request */
   constructor(kind: TransportFault, sent: boolean, fault?: unknown, origin?: string) {

@@ -72,7 +72,8 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     const client = clientOf(req, error.strategy);
     const login = loginFor(route, client);
     // The service refuses to renew the grant of this request, which a login replaces.
-    const isStranded = error instanceof TokenError && client !== undefined && sourceOf(client).isRefused === true;
+    const isOfToken = error instanceof TokenError || error instanceof TokenResponseError;
+    const isStranded = isOfToken && client !== undefined && sourceOf(client).isRefused === true;
     const needsLogin = (isStranded || (error instanceof NotAuthorizedError && error.status === 401)) && !namesUser;
     const visit = new Visit(req);
     // An error of a login itself, as of `verify`, would come back with the next login.

@@ -2,7 +2,7 @@ import type { HttpResponse } from '../http/message.js';
 import { MIN_PART_LENGTH, withoutSecrets } from '../redaction.js';
 import { parseJson, UTF8 } from './claims.js';
 
-/** What an answer without tokens says, without anything secret that the request held. */
+/** What an answer without a usable token says, without anything secret that the request held. */
 export interface Refusal {
   /** The field `error`, else `code`, `errorType`, `errorCode`, `status` or `category`: the first that is a text, also inside `error` or `errors`. */
   readonly error: string | undefined;
@@ -62,7 +62,7 @@ export function readRefusal({ status, body: bytes }: HttpResponse, secrets: read
     error: identifier === UNRECOGNIZED ? shownText(word, forms) : identifier,
     description: shownText(firstText(sources, DESCRIPTION_FIELDS), forms),
     status,
-    body: json === undefined ? without(forms, text).slice(0, MAX_BODY_LENGTH) : cleaned(json, forms),
+    body: json === undefined ? without(forms, text).slice(0, MAX_BODY_LENGTH) : cleaned(json, forms, status < 300),
   };
 }
 
@@ -153,6 +153,8 @@ function formsOf(secrets: readonly string[]): readonly string[] {
     const escaped = [encodeURIComponent(secret.toWellFormed()), `${new URLSearchParams([['', secret]])}`.slice(1)];
     return [
       ...[secret, json, json.replaceAll('/', String.raw`\/`), ...escaped],
+      // Without padding, which may be missing.
+      ...(['base64', 'base64url'] as const).map((code) => Buffer.from(secret).toString(code).replace(/=+$/, '')),
       // Servers of .NET write the digits in lower case.
       ...escaped.map((text) => text.replaceAll(/%../g, (code) => code.toLowerCase())),
       // Whatever else is escaped, these are not.
@@ -166,13 +168,17 @@ function without(forms: readonly string[], text: string): string {
   return forms.reduce((rest, form) => rest.replaceAll(form, '[…]'), text);
 }
 
-/** Returns a copy of parsed JSON without secrets, in keys too. */
-function cleaned(value: unknown, forms: readonly string[], level = 0): unknown {
+const TOKEN_NAME = /^(?:access|refresh|id)_token$/;
+
+/** Returns a copy of parsed JSON without secrets, in keys too. @param isSuccess True if its tokens are secrets, which may be of no use */
+function cleaned(value: unknown, forms: readonly string[], isSuccess: boolean, level = 0): unknown {
   if (typeof value === 'string') return without(forms, value);
   if (typeof value !== 'object' || value === null) return value;
   if (level === MAX_REFUSAL_LEVELS) return undefined;
-  if (Array.isArray(value)) return value.map((entry) => cleaned(entry, forms, level + 1));
-  return Object.fromEntries(
-    Object.entries(value).map(([name, field]) => [without(forms, name), cleaned(field, forms, level + 1)]),
-  );
+  if (Array.isArray(value)) return value.map((entry) => cleaned(entry, forms, isSuccess, level + 1));
+  const shown = ([name, field]: [string, unknown]) =>
+    isSuccess && typeof field === 'string' && field !== '' && TOKEN_NAME.test(name)
+      ? '[…]'
+      : cleaned(field, forms, isSuccess, level + 1);
+  return Object.fromEntries(Object.entries(value).map((entry) => [without(forms, entry[0]), shown(entry)]));
 }

@@ -5,7 +5,7 @@ import type { HttpClient } from '../http/http-client.js';
 import type { HttpResponse } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { endpointUrl } from './addresses.js';
-import { ClientRequest, type ClientRequestOptions, MAX_RESPONSE_BYTES } from './client-request.js';
+import { ClientRequest, type ClientRequestOptions } from './client-request.js';
 import { Pauses } from './pauses.js';
 import { type EndsGrant, matchingCondition, type Refusal, shownBody, UNRECOGNIZED } from './refusal.js';
 import { RequestQueue, Turn } from './request-queue.js';
@@ -229,14 +229,20 @@ export class TokenEndpoint {
           )
         : (tokenParams ?? {});
     const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });
+    // Of a refusal, status and headers count without the body too.
+    const send = (): Promise<HttpResponse> =>
+      http.send(request).catch((error: unknown) => {
+        if (error instanceof TransportError && error.response) return error.response;
+        throw error;
+      });
     const sendOrRepeat = async (): Promise<HttpResponse> => {
       try {
-        return await http.send(request);
+        return await send();
       } catch (error) {
         // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
         if (!(error instanceof TransportError) || error.sent || error.kind !== 'connect') throw error;
         if (mayRepeat?.() === false) throw error;
-        return await http.send(request);
+        return await send();
       }
     };
     try {
@@ -265,12 +271,8 @@ function secretsOf(fields: Readonly<Record<string, string | number>>): readonly 
 const PUBLIC: ReadonlySet<string> = new Set(['scope', 'resource', 'audience']);
 
 function failure(error: TransportError): Error {
-  if (error.kind === 'too-large' || error.kind === 'encoding') {
-    const found = error.kind === 'encoding' ? 'a damaged content encoding' : `more than ${MAX_RESPONSE_BYTES} bytes`;
-    return new TokenResponseError(`The token endpoint answered with ${found}. Nothing of it was kept.`, {
-      cause: error,
-    });
-  }
+  if (error.kind === 'too-large')
+    return new TokenResponseError('The token endpoint answered with too many headers.', { cause: error });
   const message = error.sent
     ? `No complete response from the token endpoint at ${error.host}.`
     : `Could not reach the token endpoint at ${error.host}.`;

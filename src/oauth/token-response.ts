@@ -11,6 +11,7 @@ import {
   subjectOf,
   type TokenResponseFields,
 } from './claims.js';
+import { MAX_RESPONSE_BYTES } from './client-request.js';
 import { identifierOf, type Refusal, readRefusal } from './refusal.js';
 
 /** The tokens of one token response, and what their holder needs to know about them. */
@@ -65,7 +66,7 @@ export const VISIBLE_ASCII: RegExp = /^[\x21-\x7e]+$/;
 
 /** What the response says that an error stands for. */
 interface ResponseFacts {
-  /** Set for a response without tokens. */
+  /** Set for a response without a usable token. */
   readonly refusal?: Refusal;
   /** The new refresh token of a response that is of no use otherwise: the service has invalidated the previous one by then. */
   readonly rotatedToken?: string | undefined;
@@ -105,17 +106,34 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
     );
   }
   const body = status >= 200 && status < 300 ? parseJsonObject(response.body) : undefined;
-  if (!body || !(hasText(body.access_token) || hasText(body.refresh_token))) {
+  if (!body || !(isToken(body.access_token) || isToken(body.refresh_token))) {
     const refusal = readRefusal(response, context.secrets);
-    throw withFacts(errorOf(refusal, context), { refusal, retryAfterMs: waitMs });
+    const found = response.bodyFault ? UNREAD[response.bodyFault] : body && faultOf(body.access_token);
+    throw withFacts(errorOf(refusal, context, found), { refusal, retryAfterMs: waitMs });
   }
   try {
     return readTokenSet(body, context);
   } catch (error) {
     const { refresh_token: rotated } = body;
-    const isUsable = typeof rotated === 'string' && rotated.length <= MAX_TOKEN_LENGTH && VISIBLE_ASCII.test(rotated);
-    throw withFacts(error, { rotatedToken: isUsable ? rotated : undefined, retryAfterMs: waitMs });
+    throw withFacts(error, { rotatedToken: isToken(rotated) ? rotated : undefined, retryAfterMs: waitMs });
   }
+}
+
+const UNREAD = {
+  'too-large': `more than ${MAX_RESPONSE_BYTES} bytes`,
+  encoding: 'a damaged content encoding',
+} as const;
+
+/** Returns true for a token that a header can carry: nothing but visible ASCII (RFC 6750, 2.1; RFC 6749, A.12 without the space). */
+function isToken(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= MAX_TOKEN_LENGTH && VISIBLE_ASCII.test(value);
+}
+
+/** Returns what is wrong with an access token. */
+function faultOf(token: unknown): string {
+  if (typeof token !== 'string' || token === '') return 'no access_token';
+  if (token.length > MAX_TOKEN_LENGTH) return `an access_token over ${MAX_TOKEN_LENGTH} characters`;
+  return 'an access_token with characters that no header can carry';
 }
 
 function hasText(value: unknown): boolean {
@@ -124,10 +142,7 @@ function hasText(value: unknown): boolean {
 
 function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): TokenSet {
   const { access_token: accessToken, refresh_token: refreshToken } = body;
-  if (typeof accessToken !== 'string' || accessToken === '') throw responseError('no access_token');
-  if (accessToken.length > MAX_TOKEN_LENGTH) throw responseError(`an access_token over ${MAX_TOKEN_LENGTH} characters`);
-  // It goes into a header: nothing but visible ASCII (RFC 6750, 2.1; RFC 6749, A.12 without the space).
-  if (!VISIBLE_ASCII.test(accessToken)) throw responseError('an access_token with characters that no header can carry');
+  if (!isToken(accessToken)) throw responseError(faultOf(accessToken));
   const type = body.token_type ?? 'bearer';
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
     throw responseError('a token_type other than bearer');
@@ -240,8 +255,8 @@ export function grantedScope(value: unknown, map?: GrantedScopes): readonly stri
   throw check.optionError('grantedScopes', 'expected a function that returns a list of texts');
 }
 
-/** Returns the error for an answer without tokens. */
-function errorOf(refusal: Refusal, { advice }: TokenResponseContext): TokenError | TokenResponseError {
+/** Returns the error for an answer without a usable token. @param fault What is wrong with it, if that is known */
+function errorOf(refusal: Refusal, { advice }: TokenResponseContext, fault?: string): TokenError | TokenResponseError {
   const { status, body, description } = refusal;
   const isRefusal = status >= 400 ? isObject(body) || refusal.error !== undefined : saysError(body);
   if (isRefusal) {
@@ -251,12 +266,11 @@ function errorOf(refusal: Refusal, { advice }: TokenResponseContext): TokenError
     const message = `The token endpoint refused the request with status ${status}: ${error}${said}.${hint}${advice?.(error, status) ?? ''}`;
     return new TokenError(message, { error });
   }
-  if (status >= 200 && status < 300)
-    return responseError(isObject(body) ? 'no access_token' : 'a body that is not a JSON object');
+  if (status >= 200 && status < 300) return responseError(fault ?? 'a body that is not a JSON object');
   const isRedirect = status >= 300 && status < 400;
   const hint =
     ' (a redirect, which is never followed: check the option tokenPath, its trailing slash too, and authUrl)';
-  const found = `status ${status} without an OAuth error${isRedirect ? hint : ''}`;
+  const found = `status ${status} ${fault ? `and ${fault}` : 'without an OAuth error'}${isRedirect ? hint : ''}`;
   return responseError(found, advice?.(undefined, status));
 }
 

@@ -1,5 +1,5 @@
 import type { Credential, CredentialSource } from '../api/api-context.js';
-import { cloneError, closedError, NotAuthorizedError, TokenError } from '../errors.js';
+import { cloneError, closedError, NotAuthorizedError, TokenError, TokenResponseError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantManager } from './grant-manager.js';
 
@@ -56,7 +56,7 @@ export class GrantCredentials implements CredentialSource {
   get isRefused(): boolean {
     const error = 'error' in this.#state ? this.#state.error : undefined;
     // Of a client that the service does not know, each login would fail too.
-    return error instanceof TokenError && error.error !== 'invalid_client';
+    return error instanceof TokenResponseError || (error instanceof TokenError && error.error !== 'invalid_client');
   }
 
   get organizationDomain(): string | undefined {

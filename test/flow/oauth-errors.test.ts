@@ -50,10 +50,13 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
     expect((await visit(callback)).headers.get('location')).toBe('/call?x=1&y=2');
   });
 
-  test('sends a page there when the service has revoked the grant', async () => {
+  test('sends a page there when the service renews the grant with a token of no use, or has revoked it', async () => {
     await loggedIn(options);
-    world.service.revoke('1');
     clock.advance(7_200);
+    world.service.fail('token', { status: 200, body: { access_token: 'a', token_type: 'mac' } });
+    expect((await visit('/call', html)).headers.get('location')).toBe('/login?returnTo=%2Fcall');
+    world.service.revoke('1');
+    clock.advance(1);
     const page = await refused(() => visit('/call', html));
     expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall']);
   });

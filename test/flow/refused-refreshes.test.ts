@@ -42,6 +42,8 @@ async function loggedInAt(strategy: Partial<StrategyOptions> = {}, options: Worl
   return { server, page, script };
 }
 
+const parsed = (text: string): unknown => (/^[[{"]/.test(text) ? JSON.parse(text) : text);
+
 /** The rows of the table in docs/figures/refusals.md. */
 const SHAPES = readFileSync(new URL('../../docs/figures/refusals.md', import.meta.url), 'utf8')
   .split('\n')
@@ -49,19 +51,25 @@ const SHAPES = readFileSync(new URL('../../docs/figures/refusals.md', import.met
   .map((line) => {
     const [what = '', status, ...cells] = line.slice(2, -2).split(' | ');
     const [body = '', error, description] = cells.map((cell) => (/^`(.*)`$/.exec(cell) ?? [])[1]);
-    return { what, status: Number(status), body, error, description, ends: cells.at(-1) === 'ends' };
+    const [shown, ends] = [parsed(body), cells.at(-1) === 'ends'];
+    return { what, status: Number(status), headers: {}, body, shown, error, description, ends };
   });
 
-const parsed = (text: string): unknown => (/^[[{"]/.test(text) ? JSON.parse(text) : text);
+/** Shapes that are shown in part. */
+const HIDDEN = [
+  { what: 'A body over 1 MiB', status: 400, headers: {}, body: 'y'.repeat(1_048_577), shown: '' },
+  { what: 'A damaged encoding', status: 400, headers: { 'content-encoding': 'gzip' }, body: 'x', shown: '' },
+  { what: 'A bad token', status: 200, headers: {}, body: '{"access_token":"a b"}', shown: { access_token: '[…]' } },
+].map((shape) => ({ ...shape, error: undefined, description: undefined, ends: false }));
 
 describe('a refresh that is refused in the shape of', threats(88, 109), () => {
-  test('22 kinds, which docs/figures/refusals.md lists', () => {
-    expect(SHAPES).toHaveLength(22);
+  test('24 kinds, which docs/figures/refusals.md lists', () => {
+    expect(SHAPES).toHaveLength(24);
   });
 
-  describe.for(SHAPES)('$what', ({ status, body, error, description, ends }) => {
-    const behaviour = answer(status, { 'content-type': 'text/plain', location: '/elsewhere' }, body);
-    const refusal = { error, description, status, body: parsed(body) };
+  describe.for([...SHAPES, ...HIDDEN])('$what', ({ status, headers, body, shown, error, description, ends }) => {
+    const behaviour = answer(status, { 'content-type': 'text/plain', location: '/elsewhere', ...headers }, body);
+    const refusal = { error, description, status, body: shown };
 
     test('is shown to endsGrant, which may end the grant', async () => {
       const asked: Refusal[] = [];
@@ -104,7 +112,7 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
       const { server, script } = await loggedInAt({ endsGrant, clientAuthentication: 'basic' });
       for (const before of ['', '<p>', '{"error":"no","sent":']) {
         server.always((socket, { body, headers }) => {
-          const echo = `${body} ${headers.authorization}`;
+          const echo = `${body} ${headers.authorization} ${Buffer.from('the-refresh').toString('base64')}`;
           answer(
             400,
             {},
@@ -121,8 +129,8 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
         expect(secret).not.toBe('');
         for (const shown of [asked, told, world.errors.map(({ message }) => message)]) {
           const text = inspect(shown, { depth: 9 });
-          for (const sent of ['the-refresh', secret, Buffer.from(credentials).toString('base64')])
-            expect(text).not.toContain(sent);
+          for (const sent of ['the-refresh', secret, credentials])
+            for (const form of [sent, Buffer.from(sent).toString('base64url')]) expect(text).not.toContain(form);
         }
       }
     }
@@ -131,6 +139,19 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
       expect.stringContaining('refresh_token'),
       { error: 'no', sent: expect.stringContaining('Basic') },
     ]);
+  });
+
+  test.for<[what: string, change: object]>([
+    ['another token_type', { token_type: 'mac' }],
+    ['a domain of two labels', { access_token: `e30.${Buffer.from('{"domain":"a.b"}').toString('base64url')}.x` }],
+    ['a refresh_token that is an object', { refresh_token: {} }],
+    ['no access_token', { access_token: undefined }],
+  ])('tokens that are of no use, for %s: not shown to endsGrant, and a page goes to the login', async ([, change]) => {
+    const { server, page, script } = await loggedInAt({ endsGrant: () => expect.unreachable() });
+    server.always(json({ ...TOKENS, ...change }));
+    expect((await page()).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
+    expect((await script()).json()).toMatchObject({ name: 'TokenResponseError' });
+    expect((await whoami()).authorized).toBe(true);
   });
 
   test('any: a login replaces the grant, and leads back; where the new token is refused as well, the rounds end', async () => {
@@ -216,7 +237,9 @@ test('a refused grant pauses for 1 s to 30 s, or as long as the service asks; a 
     clock.advance(seconds);
   }
   stop();
-  world.service.fail('token', { status: 403, body, headers: { 'retry-after': '1800' } });
+  // Its body, which is not in gzip, does not matter.
+  const headers = { 'retry-after': '1800', 'content-encoding': 'gzip' };
+  world.service.fail('token', { status: 403, body, headers });
   expect((await script()).status).toBe(502);
   // The others go on.
   expect((await other.visit(`${world.url}/projects`)).status).toBe(200);

@@ -150,7 +150,7 @@ test('a mebibyte is read, and one byte more is not', threats(31), async () => {
   server.next(padded(1_048_576));
   await expect(endpoint().refresh('old')).resolves.toMatchObject({ accessToken: 'token' });
   server.next(padded(1_048_577));
-  await expect(endpoint().refresh('old')).rejects.toMatchObject({ name: 'TokenResponseError' });
+  await expect(endpoint().exchangeCode({ code: 'c' })).rejects.toMatchObject({ name: 'TokenResponseError' });
 });
 
 /** The error of a call that fails. */
@@ -280,12 +280,15 @@ describe('a refresh that is refused', () => {
 });
 
 test('a damaged answer and half of one are told apart', async () => {
-  server.next(answer(200, { 'content-encoding': 'gzip' }, 'no gzip'));
-  expect((await errorOf(endpoint().refresh('old'))).message).toContain(
-    'with a damaged content encoding. Nothing of it',
-  );
+  const errorAt = (status: number) => {
+    server.next(answer(status, { 'content-encoding': 'gzip', 'retry-after': '600' }, 'no gzip'));
+    return errorOf(endpoint().refresh('old'));
+  };
+  expect((await errorAt(200)).message).toContain('with a damaged content encoding;');
+  expect((await errorAt(400)).message).toContain('with status 400 and a damaged content encoding;');
+  expect(await errorAt(429)).toMatchObject({ name: 'ServiceUnavailableError', retryAfter: 600 });
   server.next(answer(200, {}, 'x'.repeat(1_048_577)));
-  expect((await errorOf(endpoint().refresh('old'))).message).toContain('with more than 1048576 bytes. Nothing of it');
+  expect((await errorOf(endpoint().refresh('old'))).message).toContain('with more than 1048576 bytes;');
   server.next(hangUp());
   expect(await errorOf(endpoint().refresh('old'))).toMatchObject({
     message: `No complete response from the token endpoint at 127.0.0.1:${server.port}.`,
