@@ -81,7 +81,6 @@ function readSettings(values: Readonly<Record<string, string | boolean | undefin
     throw new ConfigurationError(`Missing settings: ${list}`);
   }
   const paths = { authorizationPath: values['authorization-path'], tokenPath: values['token-path'] };
-  const given = Object.fromEntries(Object.entries(paths).filter(([, path]) => path !== undefined));
   // What the strategy would refuse is refused here in the same words.
   const { authUrl, baseUrl, clientID, clientSecret, callbackURL, authorizationPath, tokenPath } = resolveOptions({
     authUrl: setting('auth-url'),
@@ -90,7 +89,7 @@ function readSettings(values: Readonly<Record<string, string | boolean | undefin
     clientSecret: setting('client-secret'),
     callbackURL: setting('callback-url'),
     scope: [],
-    ...given,
+    ...paths,
   });
   if (!URL.canParse(callbackURL)) throw new ConfigurationError('CALLBACK_URL: expected an absolute http or https URL');
   return {
