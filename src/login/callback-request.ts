@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import type { ConnectionRequest } from '../accounts/connect-account.js';
 import { lostCookieCause } from '../advice/session-cookie.js';
 import { AuthorizationError, ConfigurationError } from '../errors.js';
-import type { ConnectionRequest } from '../session/connect-account.js';
 import { isInFrame, isPrefetch } from '../session/fetch-metadata.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import { userOf } from '../session/session.js';

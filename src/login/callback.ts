@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
+import { connectAccount } from '../accounts/connect-account.js';
 import { NO_ACCOUNT } from '../advice/loop-guard.js';
 import { NotAuthorizedError, publicName } from '../errors.js';
 import { loginChannel } from '../events.js';
-import { connectAccount } from '../session/connect-account.js';
 import { locationOf } from '../session/redirect.js';
 import { sessionContent, userIdOf, userOf } from '../session/session.js';
 import { reasonOf, SessionLogin } from '../session/session-login.js';

@@ -4,10 +4,9 @@ import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import { KeyedQueue } from '../waiting.js';
-import { ANONYMOUS, type RequestGrants } from './grant-reference.js';
-import type { RequestClients } from './request-clients.js';
-import { safeReturnTo } from './return-cookie.js';
+import { ANONYMOUS, type RequestGrants } from '../session/grant-reference.js';
+import type { RequestClients } from '../session/request-clients.js';
+import { safeReturnTo } from '../session/return-cookie.js';
 import {
   regenerateSession,
   reloadSession,
@@ -17,9 +16,10 @@ import {
   sessionChanges,
   sessionOf,
   userOf,
-} from './session.js';
-import { SessionLogin, type SessionLoginRequest, sentResponseError } from './session-login.js';
-import type { Visit } from './visit.js';
+} from '../session/session.js';
+import { SessionLogin, type SessionLoginRequest, sentResponseError } from '../session/session-login.js';
+import type { Visit } from '../session/visit.js';
+import { KeyedQueue } from '../waiting.js';
 
 /** The callback of a connection. */
 export interface ConnectionRequest extends SessionLoginRequest {
