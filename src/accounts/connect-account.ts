@@ -8,13 +8,13 @@ import { ANONYMOUS, type RequestGrants } from '../session/grant-reference.js';
 import type { RequestClients } from '../session/request-clients.js';
 import { safeReturnTo } from '../session/return-cookie.js';
 import {
+  passportRecordOf,
   regenerateSession,
-  reloadSession,
-  type SessionChanges,
-  type SessionContent,
+  type SessionLike,
   saveSession,
-  sessionChanges,
   sessionOf,
+  sessionStoreFailed,
+  settle,
   userOf,
 } from '../session/session.js';
 import { SessionLogin, type SessionLoginRequest, sentResponseError } from '../session/session-login.js';
@@ -23,22 +23,25 @@ import { KeyedQueue } from '../waiting.js';
 
 /** The callback of a connection. */
 export interface ConnectionRequest extends SessionLoginRequest {
-  /** The content of the session when the callback began. */
-  readonly sessionAtStart: SessionContent;
+  /** The session when the callback began, as JSON. */
+  readonly sessionAtStart: string | undefined;
 }
 
-/** Connections by the session's id: those of one session write it one after the other, since each saves the whole session. */
+/** Properties of a session that a request has changed, with their values: `undefined` for one that it has deleted. */
+type SessionChanges = ReadonlyMap<string, unknown>;
+
+/** Connections by the session's id. Each saves the whole session, so those of one session run one after the other. */
 const connectionsOfSession = new KeyedQueue();
 
-/** Begins the ids of locks of sessions in the token store, which no grant has. */
+/** Prefix of the ids of locks on sessions in the token store. No grant's id begins with it. */
 const SESSION_PREFIX = 'session:';
 
 /**
- * Connects an account to the user who is logged in, for `passport.authorize`: stores its grant, and writes the reference into
- * the session at once.
+ * Connects an account to the logged-in user, for `passport.authorize`: stores its grant, and writes the reference into the
+ * session at once.
  *
  * @returns `undefined` if the user has logged out, or logged in again, since the callback began
- * @throws ConfigurationError if the response was sent already, or if the user has logged in with another account
+ * @throws ConfigurationError if the response was already sent, or if the user logged in with another account
  * @throws TokenStoreError if the grant or the session cannot be saved
  */
 export async function connectAccount(
@@ -49,7 +52,7 @@ export async function connectAccount(
 ): Promise<SessionLogin | undefined> {
   const { visit, res, manager, sessionAtStart } = request;
   const { req } = visit;
-  // The grant belongs to the user who is logged in. `verify` returns the connected account, whose id may be another user's here.
+  // The grant belongs to the logged-in user. `verify` returns the connected account, whose id may be another user's here.
   const login = new SessionLogin(request, grants, tokens, userOf(req));
   await refuseOtherAccount(grants, manager, req, tokens);
   const { idIsInSession } = grants;
@@ -75,8 +78,8 @@ export async function connectAccount(
 }
 
 /**
- * Throws if the user has logged in with this strategy and another account: connecting an account would replace the grant
- * of the login.
+ * Throws if the user logged in with this strategy and another account: connecting an account would replace the grant of the
+ * login.
  */
 async function refuseOtherAccount(
   grants: RequestGrants,
@@ -100,10 +103,10 @@ async function refuseOtherAccount(
 }
 
 /**
- * Runs the end of a connection while no other one of its session runs: in this process, and in all others where the token store
- * has locks. A session without an id (cookie-session) is the request's own.
+ * Ends a connection while no other one of its session does: in this process, and in all others where the token store has
+ * locks. A session without an id (cookie-session) is the request's alone.
  *
- * @throws TokenStoreError if the lock cannot be had
+ * @throws TokenStoreError if the lock cannot be acquired
  */
 async function inTurn(
   { access }: GrantManager,
@@ -127,7 +130,7 @@ async function inTurn(
  *
  * A session of a user who is not logged in gets a new id: an attacker may have planted it in this browser.
  *
- * @param store Stores the grant, if that was not done before.
+ * @param store Stores the grant, unless that is done.
  * @returns false if the session is gone, or belongs to another user now
  */
 async function connect(
@@ -145,7 +148,7 @@ async function connect(
     return false;
   }
   await store?.();
-  // A save takes its time: the user may have logged out by now.
+  // The user may have logged out during the save.
   if (store && (await isGone())) {
     login.withdraw();
     return false;
@@ -174,3 +177,46 @@ async function connect(
   login.saved();
   return true;
 }
+
+/** Returns what the request has changed in its session. @param start The session when the callback began, as JSON. */
+function sessionChanges(req: IncomingMessage, start = '{}'): SessionChanges {
+  const session = sessionOf(req) ?? {};
+  const before: SessionLike = JSON.parse(start);
+  const isChanged = (name: string) => JSON.stringify(session[name]) !== JSON.stringify(before[name]);
+  const changed = Object.keys({ ...before, ...session }).filter((name) => name !== 'cookie' && isChanged(name));
+  return new Map(changed.map((name) => [name, session[name]]));
+}
+
+/**
+ * Loads the request's session again, since other requests of the browser may have changed it or logged the user out, and
+ * repeats what this request has changed. A session that did not come with the request, or that has no store, stays.
+ *
+ * @returns the session; `undefined` if it is gone, or belongs to another user now
+ * @throws TokenStoreError if the session store fails
+ */
+async function reloadSession(visit: Visit, changes: SessionChanges): Promise<SessionLike | undefined> {
+  const { req } = visit;
+  const before = sessionOf(req);
+  const id: unknown = before && 'sessionID' in req ? req.sessionID : undefined;
+  if (!before || typeof before.reload !== 'function' || typeof id !== 'string') return before;
+  // A session that no cookie names is new: no store has it yet.
+  if (!Object.values(visit.cookies).some((value) => value?.includes(id))) return before;
+  const owner = JSON.stringify(passportRecordOf(req));
+  try {
+    await settle(before.reload.bind(before));
+  } catch (error) {
+    const isMissing =
+      error instanceof Error && (Reflect.get(error, 'code') === 'ENOENT' || MISSING.test(error.message));
+    if (isMissing) return undefined;
+    throw sessionStoreFailed(error);
+  }
+  const session = sessionOf(req);
+  if (!session || JSON.stringify(passportRecordOf(req)) !== owner) return undefined;
+  for (const [name, value] of changes) {
+    if (value === undefined) delete session[name];
+    else session[name] = value;
+  }
+  return session;
+}
+
+const MISSING = /failed to load session/i;

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import type { ConnectionRequest } from '../accounts/connect-account.js';
 import { lostCookieCause } from '../advice/session-cookie.js';
 import { AuthorizationError, ConfigurationError } from '../errors.js';
 import { isInFrame, isPrefetch } from '../session/fetch-metadata.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import { userOf } from '../session/session.js';
+import type { SessionLoginRequest } from '../session/session-login.js';
 import { ABSOLUTE_URL, asRouted, parametersOf, routedPathOf } from '../session/visit.js';
 import type { CallbackFailure, LoginContext, Popup } from './login-context.js';
 import type { PendingLogin } from './pending-logins.js';
@@ -22,8 +22,10 @@ export interface CallbackRoute {
 }
 
 /** A request to a callback's route. */
-export interface CallbackRequest extends ConnectionRequest {
+export interface CallbackRequest extends SessionLoginRequest {
   readonly route: CallbackRoute;
+  /** For a connection: the session when the callback began, as JSON. */
+  readonly sessionAtStart: string | undefined;
   /** What its query says. */
   readonly answer: CallbackQuery;
   /** The popup that has sent it. */

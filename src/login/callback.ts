@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { connectAccount } from '../accounts/connect-account.js';
 import { NO_ACCOUNT } from '../advice/loop-guard.js';
 import { NotAuthorizedError, publicName } from '../errors.js';
 import { loginChannel } from '../events.js';
 import { locationOf } from '../session/redirect.js';
-import { sessionContent, userIdOf, userOf } from '../session/session.js';
+import { sessionOf, userIdOf, userOf } from '../session/session.js';
 import { reasonOf, SessionLogin } from '../session/session-login.js';
 import type { Visit } from '../session/visit.js';
 
@@ -37,7 +36,7 @@ export async function handleCallback(
   // A popup redirects nowhere, and its frame takes the session by a same-site request.
   context.advice.beforeCallback(visit, route.establishesSession, Boolean(route.page) && !popup);
   const manager = context.grants.managerFor(req);
-  const sessionAtStart = route.isConnection ? sessionContent(req) : new Map<string, string>();
+  const sessionAtStart = route.isConnection ? JSON.stringify({ ...sessionOf(req) }) : undefined;
   const report = loginReport(context.settings.name);
   const request = { visit, res, route, answer, popup, manager, sessionAtStart, report };
   try {
@@ -71,7 +70,8 @@ async function succeed(
   const account = mayBeRound ? (tokens.subject ?? userIdOf(verdict.user) ?? randomUUID()) : undefined;
   if (account !== undefined) await loops.throwIfLooping(visit, res, account, manager);
   const session = route.isConnection
-    ? await connectAccount(context, request, tokens, returnTo)
+    ? // Loaded on first use: most applications connect no second account.
+      await (await import('../accounts/connect-account.js')).connectAccount(context, request, tokens, returnTo)
     : new SessionLogin(request, grants, tokens, verdict.user);
   if (!session) return await fail(context, actions, request, OTHER_SESSION);
   if (!route.isConnection) {

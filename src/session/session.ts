@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import type { Visit } from './visit.js';
 
 /** Node's callback: an error, or nothing. */
 export type Done = (error?: unknown) => void;
@@ -30,62 +29,6 @@ export function passportRecordOf(req: IncomingMessage): unknown {
 export function isRefusedUser(req: IncomingMessage, { passport }: SessionLike): boolean {
   return typeof passport === 'object' && passport !== null && !('user' in passport) && !userOf(req);
 }
-
-/** The content of a session at one moment: JSON by property, without the cookie's settings. */
-export type SessionContent = ReadonlyMap<string, string | undefined>;
-
-/** Returns the content of the request's session. */
-export function sessionContent(req: IncomingMessage): SessionContent {
-  const { cookie: _settings, ...content } = sessionOf(req) ?? {};
-  return new Map(Object.entries(content).map(([name, value]) => [name, JSON.stringify(value)]));
-}
-
-/** Properties of a session that a request has changed, with their values: `undefined` for one that it has deleted. */
-export type SessionChanges = ReadonlyMap<string, unknown>;
-
-/** Returns what the request has changed in its session. @param start The content when the request began. */
-export function sessionChanges(req: IncomingMessage, start: SessionContent): SessionChanges {
-  const session = sessionOf(req) ?? {};
-  const names = [...new Set([...start.keys(), ...Object.keys(session)])];
-  const changed = names.filter((name) => name !== 'cookie' && JSON.stringify(session[name]) !== start.get(name));
-  return new Map(changed.map((name) => [name, session[name]]));
-}
-
-/**
- * Loads the request's session again, since other requests of the browser may have changed it or logged the user out, and
- * repeats what this request has changed. A session that the browser has not brought along, or that has no store, stays.
- *
- * @returns the session; `undefined` if it is gone, or belongs to another user now
- * @throws TokenStoreError if the store of the sessions fails
- */
-export async function reloadSession(visit: Visit, changes: SessionChanges): Promise<SessionLike | undefined> {
-  const { req } = visit;
-  const before = sessionOf(req);
-  const id: unknown = before && 'sessionID' in req ? req.sessionID : undefined;
-  if (!before || typeof before.reload !== 'function' || typeof id !== 'string') return before;
-  // A session that no cookie names is new: no store has it yet.
-  if (!Object.values(visit.cookies).some((value) => value?.includes(id))) return before;
-  const { reload } = before;
-  const owner = JSON.stringify(passportRecordOf(req));
-  const isReloaded = await settle((done) => reload.call(before, done)).then(
-    () => true,
-    (error: unknown) => {
-      const isMissing =
-        error instanceof Error && (Reflect.get(error, 'code') === 'ENOENT' || MISSING.test(error.message));
-      if (isMissing) return false;
-      throw sessionStoreFailed(error);
-    },
-  );
-  const session = sessionOf(req);
-  if (!isReloaded || !session || JSON.stringify(passportRecordOf(req)) !== owner) return undefined;
-  for (const [name, value] of changes) {
-    if (value === undefined) delete session[name];
-    else session[name] = value;
-  }
-  return session;
-}
-
-const MISSING = /failed to load session/i;
 
 /** Saves the session now, if it has a method for that. @throws TokenStoreError if its store fails */
 export async function saveSession(session: SessionLike): Promise<void> {

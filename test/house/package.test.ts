@@ -92,7 +92,7 @@ describe('the tarball', () => {
 describe('the main entry point', () => {
   const namesOf = (map: string) => (JSON.parse(text(map)) as SourceMapFile).sources.join('\n');
 
-  test('loads no file of the emulator, of a database, of jobs, or of the checks for stores', () => {
+  test('loads no file of the emulator, of a database, of jobs or connected accounts, or of the checks for stores', () => {
     const loaded = new Set<string>();
     const queue = ['dist/index.js'];
     for (let file = queue.pop(); file !== undefined; file = queue.pop()) {
@@ -104,7 +104,7 @@ describe('the main entry point', () => {
     const maps = [...loaded].map((file) => `${file}.map`).filter((map) => packed.files.includes(map));
     const sources = maps.map(namesOf).join('\n');
     expect(sources).toMatch(/src\/strategy\/strategy\.ts/);
-    expect(sources).not.toMatch(/src\/(?:emulator|redis|postgres|mysql|sqlite|sql|jobs|conformance)\//);
+    expect(sources).not.toMatch(/src\/(?:emulator|redis|postgres|mysql|sqlite|sql|jobs|accounts|conformance)\//);
   });
 
   test('uses import.meta in the commands alone: Jest and old bundlers compile the rest to CommonJS', () => {
