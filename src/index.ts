@@ -38,9 +38,9 @@ export { logout } from './middleware/logout.js';
 export { oauthErrors } from './middleware/oauth-errors.js';
 export type { RequireAuthorizationOptions } from './middleware/require-authorization.js';
 export type { Claims } from './oauth/claims.js';
-export type { ImportedTokens } from './oauth/imported-tokens.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
 export type {
+  ImportedTokens,
   IncomingRequest,
   KeepAliveResult,
   StrategyOptions,

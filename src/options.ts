@@ -437,6 +437,19 @@ export function checkVerify(verify: unknown): void {
   if (verify !== undefined) check.fn('verify', verify);
 }
 
+/** Tokens that an application obtained elsewhere: with another library, or from an installation event. */
+export interface ImportedTokens {
+  /** Without one, the first request refreshes. */
+  readonly accessToken?: string | undefined;
+  /** Without one, the grant ends with its access token. */
+  readonly refreshToken?: string | undefined;
+  /**
+   * When the access token expires, in epoch milliseconds or as a `Date`. Default: its `exp` claim. Without that, the first
+   * request refreshes; without a refresh token, the option `accessTokenLifetime` counts, else the token does not expire.
+   */
+  readonly expiresAt?: number | Date | undefined;
+}
+
 /** Options of `strategy.keepAlive`. */
 export interface KeepAliveOptions {
   /** Age from which on tokens are refreshed, in seconds since the service issued them, 0 to ten years. */

@@ -9,9 +9,9 @@ import { authenticate } from '../login/authenticate.js';
 import type { PassportActions } from '../login/callback.js';
 import type { RouteOptions } from '../login/login-context.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
-import { type ImportedTokens, readImportedTokens, visibleText } from '../oauth/imported-tokens.js';
 import {
   checkVerify,
+  type ImportedTokens,
   type KeepAliveOptions,
   type KeepAliveResult,
   resolveOptions,
@@ -155,6 +155,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
       const id = newGrantId(grantId);
       const { managers, settings, issuedBy } = runtimeOf(this);
       const manager = managers.only();
+      const { readImportedTokens } = await import('../jobs/imported-tokens.js');
       const tokenSet = { ...readImportedTokens(tokens, settings.clock(), settings), issuedBy };
       return (await manager.import(() => id, tokenSet, replace)) !== undefined;
     });
@@ -189,6 +190,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
         return id === undefined ? undefined : newGrantId(id);
       };
       const { managers, endpoint } = runtimeOf(this);
+      const { visibleText } = await import('../jobs/imported-tokens.js');
       const checked = visibleText('code', code);
       return await managers.only().import(idOf, await endpoint.exchangeCode({ code: checked }), replace);
     });

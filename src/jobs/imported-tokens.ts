@@ -1,19 +1,7 @@
 import * as check from '../checks.js';
-import { MAX_TOKEN_LENGTH, organizationDomainOf, readClaims, subjectOf } from './claims.js';
-import { type TokenReading, type TokenSet, VISIBLE_ASCII, wholeLifetime } from './token-response.js';
-
-/** Tokens that an application obtained elsewhere: with another library, or from an installation event. */
-export interface ImportedTokens {
-  /** Without one, the first request refreshes. */
-  readonly accessToken?: string | undefined;
-  /** Without one, the grant ends with its access token. */
-  readonly refreshToken?: string | undefined;
-  /**
-   * When the access token expires, in epoch milliseconds or as a `Date`. Default: its `exp` claim. Without that, the first
-   * request refreshes; without a refresh token, the option `accessTokenLifetime` counts, else the token does not expire.
-   */
-  readonly expiresAt?: number | Date | undefined;
-}
+import { MAX_TOKEN_LENGTH, organizationDomainOf, readClaims, subjectOf } from '../oauth/claims.js';
+import { type TokenReading, type TokenSet, VISIBLE_ASCII, wholeLifetime } from '../oauth/token-response.js';
+import type { ImportedTokens } from '../options.js';
 
 /** Never sent: its grant has expired, and is refreshed before it is used. */
 const NO_ACCESS_TOKEN = 'imported-without-access-token';
