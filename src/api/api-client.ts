@@ -1,4 +1,5 @@
 import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
+import type { HttpResponse } from '../http/message.js';
 import { ApiCall, type Finish } from './api-call.js';
 import type { ApiContext, CredentialSource } from './api-context.js';
 import type { ApiBase, ApiOrganization } from './base-urls.js';
@@ -12,16 +13,7 @@ import {
 } from './call-options.js';
 import { type PaginateOptions, paginate } from './pagination.js';
 import { apiPath, type Query, queryString } from './request-target.js';
-import {
-  type ApiResponse,
-  type ApiStream,
-  BUFFERED,
-  dataOf,
-  type ResponseHead,
-  type ResponseMode,
-  responseOf,
-  STREAMED,
-} from './response.js';
+import { type ApiResponse, type ApiStream, BUFFERED, dataOf, responseOf } from './response.js';
 
 /**
  * Creates an API client. Applications get theirs from `req.apiClient` or `strategy.client(grantId)`. Assigned by the class,
@@ -138,7 +130,7 @@ export class ApiClient {
   /** Calls `GET` and returns the parsed body. @param path Below `baseUrl`, for example `/projects/7` */
   get<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   get(path: string, options?: RequestOptions): Promise<unknown> {
-    return this.#call('GET', path, options, BUFFERED, dataOf);
+    return this.#call('GET', path, options, dataOf);
   }
 
   /** Calls `POST` and returns the parsed body as the schema outputs it. */
@@ -149,7 +141,7 @@ export class ApiClient {
   /** Calls `POST` and returns the parsed body. Repeated only if it was not performed. @param path Below `baseUrl` */
   post<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   post(path: string, options?: RequestOptions): Promise<unknown> {
-    return this.#call('POST', path, options, BUFFERED, dataOf);
+    return this.#call('POST', path, options, dataOf);
   }
 
   /** Calls `PUT` and returns the parsed body as the schema outputs it. */
@@ -160,7 +152,7 @@ export class ApiClient {
   /** Calls `PUT` and returns the parsed body. @param path Below `baseUrl` */
   put<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   put(path: string, options?: RequestOptions): Promise<unknown> {
-    return this.#call('PUT', path, options, BUFFERED, dataOf);
+    return this.#call('PUT', path, options, dataOf);
   }
 
   /** Calls `PATCH` and returns the parsed body as the schema outputs it. */
@@ -171,7 +163,7 @@ export class ApiClient {
   /** Calls `PATCH` and returns the parsed body. Repeated only if it was not performed. @param path Below `baseUrl` */
   patch<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   patch(path: string, options?: RequestOptions): Promise<unknown> {
-    return this.#call('PATCH', path, options, BUFFERED, dataOf);
+    return this.#call('PATCH', path, options, dataOf);
   }
 
   /** Calls `DELETE` and returns the parsed body as the schema outputs it. */
@@ -182,7 +174,7 @@ export class ApiClient {
   /** Calls `DELETE` and returns the parsed body, mostly `undefined`. @param path Below `baseUrl` */
   delete<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   delete(path: string, options?: RequestOptions): Promise<unknown> {
-    return this.#call('DELETE', path, options, BUFFERED, dataOf);
+    return this.#call('DELETE', path, options, dataOf);
   }
 
   /** Returns status, headers and the parsed body as the schema outputs it. */
@@ -199,7 +191,7 @@ export class ApiClient {
    */
   request<T = unknown>(method: string, path: string, options?: RequestOptions): Promise<ApiResponse<T>>;
   request(method: string, path: string, options?: RequestOptions): Promise<ApiResponse> {
-    return this.#call(method, path, options, BUFFERED, responseOf);
+    return this.#call(method, path, options, responseOf);
   }
 
   /**
@@ -211,8 +203,12 @@ export class ApiClient {
    *
    * @throws like {@link request}; a response that is not a success is an `ApiError` here too
    */
-  stream(method: string, path: string, options?: RequestOptions): Promise<ApiStream> {
-    return this.#call(method, path, options, STREAMED, (answer) => answer);
+  async stream(method: string, path: string, options?: RequestOptions): Promise<ApiStream> {
+    // Before any wait: a stream in `body` may break at any time.
+    const target = { path: apiPath(path), query: queryString(options?.query) };
+    const request = requestTo(target, method, options, this.#context.headers.streamed);
+    const { STREAMED } = await import('../fetch/streamed-exchange.js');
+    return await new ApiCall(this.#source, this.#context, request, STREAMED).run((answer) => answer);
   }
 
   /**
@@ -291,18 +287,16 @@ export class ApiClient {
   }
 
   // Not async: each promise on the way costs a share of the throughput.
-  #call<A extends ResponseHead, R>(
+  #call<R>(
     method: string,
     path: string,
     options: RequestOptions | undefined,
-    mode: ResponseMode<A>,
-    finish: Finish<A, R>,
+    finish: Finish<HttpResponse, R>,
   ): Promise<R> {
-    const { headers } = this.#context;
     try {
       const target = { path: apiPath(path), query: options === undefined ? '' : queryString(options.query) };
-      const request = requestTo(target, method, options, mode.isBuffered ? headers.parsed : headers.streamed);
-      return new ApiCall(this.#source, this.#context, request, mode).run(finish);
+      const request = requestTo(target, method, options, this.#context.headers.parsed);
+      return new ApiCall(this.#source, this.#context, request, BUFFERED).run(finish);
     } catch (error) {
       return Promise.reject(error);
     }

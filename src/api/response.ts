@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream';
 import { BufferedExchange, type ExchangeKind } from '../http/exchange.js';
-import { type HttpHeaders, type HttpResponse, type HttpStream, headerValue } from '../http/message.js';
-import { StreamedExchange } from '../http/streamed-exchange.js';
+import { type HttpHeaders, type HttpResponse, headerValue } from '../http/message.js';
 import { mismatch, unusableResponse } from './api-error.js';
 import type { Attempt } from './call-decision.js';
 import type { CallRequest } from './call-options.js';
@@ -48,30 +47,6 @@ export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
   read: ({ body }: HttpResponse) => Promise.resolve(body),
   discard: () => {},
 });
-
-/** Responses whose body is still to be read. */
-export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
-  isBuffered: false,
-  exchange: StreamedExchange<never>,
-  read: readErrorBody,
-  discard: ({ body }: HttpStream) => {
-    body.destroy();
-  },
-});
-
-/** Maximum size of the body of an error that is kept if the response is a stream. */
-const MAX_ERROR_BYTES = 1024 * 1024;
-
-async function readErrorBody({ body }: HttpStream): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length > MAX_ERROR_BYTES) break;
-  }
-  return Buffer.concat(chunks).subarray(0, MAX_ERROR_BYTES);
-}
 
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.-]+\+)?json$/;
 const TEXT_TYPE =

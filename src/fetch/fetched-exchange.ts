@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { ResponseMode } from '../api/response.js';
 import { decodeHeaders } from '../http/exchange.js';
 import type { HttpResponse, HttpStream } from '../http/message.js';
-import { StreamedExchange } from '../http/streamed-exchange.js';
+import { StreamedExchange } from './streamed-exchange.js';
 
 /**
  * Receives a response as soon as its headers are there: with its complete body if that arrived together with them, as

@@ -1,8 +1,9 @@
 import { pipeline, Readable } from 'node:stream';
-import type { Deadlines } from './deadlines.js';
-import { createDecoder, decodedHeaders } from './decoding.js';
-import { decodeHeaders, Exchange } from './exchange.js';
-import { type HttpStream, type HttpStreamRequest, headerValue } from './message.js';
+import type { ResponseMode } from '../api/response.js';
+import type { Deadlines } from '../http/deadlines.js';
+import { createDecoder, decodedHeaders } from '../http/decoding.js';
+import { decodeHeaders, Exchange } from '../http/exchange.js';
+import { type HttpStream, type HttpStreamRequest, headerValue } from '../http/message.js';
 
 /** Bytes that are queued for the reader before the service has to pause. */
 const MAX_QUEUED_BYTES = 64 * 1024;
@@ -165,4 +166,28 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
 /** Keeps the failure of an unread stream from ending the process. Readers still get the error. */
 function keepFailuresLocal<S extends Readable>(stream: S): S {
   return stream.on('error', () => {});
+}
+
+/** Responses whose body is still to be read. */
+export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
+  isBuffered: false,
+  exchange: StreamedExchange<never>,
+  read: readErrorBody,
+  discard: ({ body }: HttpStream) => {
+    body.destroy();
+  },
+});
+
+/** Maximum size of the body of an error that is kept if the response is a stream. */
+const MAX_ERROR_BYTES = 1024 * 1024;
+
+async function readErrorBody({ body }: HttpStream): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > MAX_ERROR_BYTES) break;
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_ERROR_BYTES);
 }
