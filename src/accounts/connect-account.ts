@@ -6,7 +6,7 @@ import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { ANONYMOUS, type RequestGrants } from '../session/grant-reference.js';
 import type { RequestClients } from '../session/request-clients.js';
-import { safeReturnTo } from '../session/return-cookie.js';
+import { safeReturnTo } from '../session/return-to.js';
 import {
   passportRecordOf,
   regenerateSession,

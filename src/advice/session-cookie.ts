@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
-import { isInForeignFrame, isInFrame } from '../session/fetch-metadata.js';
 import { cookieSettingsOf, isForFrames, type SessionLike } from '../session/session.js';
 import type { Visit } from '../session/visit.js';
+import { isInForeignFrame, isInFrame } from '../session/visit.js';
 
 /** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
 export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: unknown }): void {

@@ -11,9 +11,7 @@ import { ConfigurationError, ForwardError, ofStrategy, ServiceUnavailableError }
 import { FETCHED, FetchedExchange, type FetchedResponse } from '../fetch/fetched-exchange.js';
 import type { Expiring } from '../http/deadlines.js';
 import { clientProperty, type Handler, type ManyStrategies, manyOf } from '../middleware/api-client.js';
-import { isSameOrigin } from '../session/fetch-metadata.js';
-import { refuseFramework } from '../session/framework.js';
-import { hostOf, pathOf } from '../session/visit.js';
+import { hostOf, isSameOrigin, pathOf, refuseFramework } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { abortable } from '../waiting.js';
 import { AllowList } from './allow-list.js';

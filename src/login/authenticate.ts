@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { AuthorizationError, closedError, ofStrategy } from '../errors.js';
-import { isFetch, isPrefetch } from '../session/fetch-metadata.js';
-import { redirect } from '../session/redirect.js';
-import { asRouted, routedPathOf, Visit } from '../session/visit.js';
+import { redirect } from '../session/return-to.js';
+import { asRouted, isFetch, isPrefetch, routedPathOf, Visit } from '../session/visit.js';
 import { beginLogin } from './begin-login.js';
 import { handleCallback, type PassportActions } from './callback.js';
 import { readCallbackQuery, refuseOwnerless } from './callback-request.js';

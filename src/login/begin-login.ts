@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import type { Settings } from '../options.js';
-import { HeaderBudget } from '../session/header-budget.js';
-import { safeReturnTo } from '../session/return-cookie.js';
+import { HeaderBudget } from '../session/cookies.js';
+import { safeReturnTo } from '../session/return-to.js';
 import { ABSOLUTE_URL, type Visit } from '../session/visit.js';
 import type { AuthorizationRequest, FurtherParams, LoginContext, RouteOptions } from './login-context.js';
 

@@ -1,11 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { lostCookieCause } from '../advice/session-cookie.js';
 import { AuthorizationError, ConfigurationError } from '../errors.js';
-import { isInFrame, isPrefetch } from '../session/fetch-metadata.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import { userOf } from '../session/session.js';
 import type { SessionLoginRequest } from '../session/session-login.js';
-import { ABSOLUTE_URL, asRouted, parametersOf, routedPathOf } from '../session/visit.js';
+import { ABSOLUTE_URL, asRouted, isInFrame, isPrefetch, parametersOf, routedPathOf } from '../session/visit.js';
 import type { CallbackFailure, LoginContext, Popup } from './login-context.js';
 import type { PendingLogin } from './pending-logins.js';
 

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { NO_ACCOUNT } from '../advice/loop-guard.js';
 import { NotAuthorizedError, publicName } from '../errors.js';
 import { loginChannel } from '../events.js';
-import { locationOf } from '../session/redirect.js';
+import { locationOf } from '../session/return-to.js';
 import { sessionOf, userIdOf, userOf } from '../session/session.js';
 import { reasonOf, SessionLogin } from '../session/session-login.js';
 import type { Visit } from '../session/visit.js';

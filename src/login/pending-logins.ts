@@ -2,8 +2,8 @@ import { hash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import type { Secret } from '../redaction.js';
+import type { HeaderBudget } from '../session/cookies.js';
 import { CookieSeal, cookieAttributes, cookieToken, HOST_PREFIX } from '../session/cookies.js';
-import type { HeaderBudget } from '../session/header-budget.js';
 import type { Cookies, Visit } from '../session/visit.js';
 
 /** For which frame a popup logs in. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Optional, optionError, readOptions, withDefault } from '../checks.js';
-import { refuseFramework } from '../session/framework.js';
+import { refuseFramework } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 
 /** A handler that Express 4, Express 5 and Connect all accept. */

@@ -1,12 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApiClient, sourceOf } from '../api/api-client.js';
 import { type Optional, optionError, withDefault } from '../checks.js';
-import { isPrefetch } from '../session/fetch-metadata.js';
-import { HeaderBudget } from '../session/header-budget.js';
-import { redirect } from '../session/redirect.js';
+import { HeaderBudget } from '../session/cookies.js';
 import { loginHelpOf } from '../session/request-clients.js';
-import { safeReturnTo } from '../session/return-cookie.js';
-import { asRouted, pathOf, type Visit } from '../session/visit.js';
+import { redirect, safeReturnTo } from '../session/return-to.js';
+import { asRouted, isPrefetch, pathOf, type Visit } from '../session/visit.js';
 
 /** Reads the path of the login route, where browsers that request a page are redirected. Default: no redirect. */
 export const loginRoute: Optional<string | undefined> = withDefault(undefined, (option, value) => {

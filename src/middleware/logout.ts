@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import { refuseFramework, refuseOldPassport } from '../session/framework.js';
 import {
   passportRecordOf,
   polyfillSessionMethods,
@@ -10,7 +9,7 @@ import {
   settle,
   userOf,
 } from '../session/session.js';
-import { Visit } from '../session/visit.js';
+import { refuseFramework, refuseOldPassport, Visit } from '../session/visit.js';
 import type { Runtime } from '../strategy/runtime.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { type Handler, type ManyStrategies, manyOf } from './api-client.js';

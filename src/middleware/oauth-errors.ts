@@ -11,8 +11,7 @@ import {
   TokenError,
   TokenResponseError,
 } from '../errors.js';
-import { isInFrame, isPageRequest } from '../session/fetch-metadata.js';
-import { Visit } from '../session/visit.js';
+import { isInFrame, isPageRequest, Visit } from '../session/visit.js';
 import { holdsToken, isCallback, isLoginRoute, loginFor, loginRoute, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */

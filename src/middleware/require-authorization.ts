@@ -2,10 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
 import { optionError, type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import { isPageRequest, isPrefetch } from '../session/fetch-metadata.js';
-import { refuseFramework } from '../session/framework.js';
 import { loginHelpOf } from '../session/request-clients.js';
-import { Visit } from '../session/visit.js';
+import { isPageRequest, isPrefetch, refuseFramework, Visit } from '../session/visit.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { isCallback, isLoginRoute, loginFor, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 

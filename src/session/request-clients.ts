@@ -2,18 +2,13 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { thrownError } from '../checks.js';
-import { ConfigurationError, closedError, OAuthAppError } from '../errors.js';
+import { ConfigurationError, cloneError, closedError, NotAuthorizedError, OAuthAppError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import { failedSource, NO_GRANT } from './credential-sources.js';
-import { isPageRequest } from './fetch-metadata.js';
-import { frameworkError, refuseOldPassport } from './framework.js';
 import type { GrantManagers } from './grant-managers.js';
 import type { RequestGrants } from './grant-reference.js';
-import { LogoutRoutes } from './logout-routes.js';
-import type { PageScopes } from './page-scopes.js';
-import type { ReturnCookie } from './return-cookie.js';
+import type { PageScopes, ReturnCookie } from './return-to.js';
 import {
   type Done,
   isRefusedUser,
@@ -23,7 +18,7 @@ import {
   sessionOf,
   userOf,
 } from './session.js';
-import { Visit } from './visit.js';
+import { frameworkError, isPageRequest, originalUrl, pathOf, refuseOldPassport, Visit } from './visit.js';
 
 /** Learns how browsers come back from their logins. */
 export interface ReturnWatch {
@@ -282,4 +277,67 @@ export class RequestClients {
     }
     return undefined;
   }
+}
+
+/** Most routes that are noted; beyond it the oldest is forgotten. */
+const MAX_ROUTES = 1_000;
+
+/** What Express adds to a request. */
+interface WithRoute {
+  readonly baseUrl?: unknown;
+  readonly route?: { readonly path?: unknown } | undefined;
+}
+
+/**
+ * The routes on which a logout has run in this process, by method and route, and by method and path: their next requests
+ * neither start a refresh nor wait for one. Anyone can write a URL that looks like a logout, so words of it decide nothing.
+ */
+export class LogoutRoutes {
+  readonly #keys = new Set<string>();
+
+  /** Notes that a logout runs for a request. */
+  add(req: IncomingMessage): void {
+    for (const key of [routeKey(req), pathKey(req)]) {
+      if (key === undefined) continue;
+      this.#keys.delete(key);
+      this.#keys.add(key);
+    }
+    for (const oldest of this.#keys) {
+      if (this.#keys.size <= MAX_ROUTES) break;
+      this.#keys.delete(oldest);
+    }
+  }
+
+  /** Returns true if a logout has run on the route of a request, or on its path before its route is known. */
+  has(req: IncomingMessage): boolean {
+    if (this.#keys.size === 0) return false;
+    const route = routeKey(req);
+    return (route !== undefined && this.#keys.has(route)) || this.#keys.has(pathKey(req));
+  }
+}
+
+/** Returns `undefined` before a router of Express has found the route. */
+function routeKey({ method, baseUrl = '', route }: IncomingMessage & WithRoute): string | undefined {
+  return typeof route?.path === 'string' ? `${method} ${String(baseUrl)} ${route.path}` : undefined;
+}
+
+function pathKey(req: IncomingMessage): string {
+  return `${req.method} ${pathOf(originalUrl(req))}`;
+}
+
+/** The source of a request without a grant. */
+export const NO_GRANT: CredentialSource = {
+  grantId: undefined,
+  authorized: false,
+  organizationDomain: undefined,
+  credential: () =>
+    Promise.reject(
+      new NotAuthorizedError('No user has authorized this application for this request: the user has to log in first.'),
+    ),
+};
+
+/** Returns the source of a client that cannot work. Counts as authorized, as nothing else is known. */
+export function failedSource(error: OAuthAppError): CredentialSource {
+  const credential = () => Promise.reject(cloneError(error));
+  return { grantId: undefined, authorized: true, organizationDomain: undefined, credential };
 }

@@ -6,7 +6,7 @@ import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { ANONYMOUS, RequestGrants } from './grant-reference.js';
-import { safeReturnTo } from './return-cookie.js';
+import { safeReturnTo } from './return-to.js';
 import {
   callOnce,
   type Done,

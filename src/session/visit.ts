@@ -1,5 +1,6 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { parseCookie } from 'cookie';
+import { ConfigurationError, ofStrategy } from '../errors.js';
 
 /** The cookies of a request by name, decoded; of several with one name the first. */
 export type Cookies = Readonly<Record<string, string | undefined>>;
@@ -125,4 +126,124 @@ function forwarded(req: IncomingMessage & WithExpress, header: string): string |
   const trusts = value === undefined ? undefined : req.app?.get?.('trust proxy fn');
   if (typeof trusts !== 'function' || !trusts(req.socket.remoteAddress, 0)) return undefined;
   return String(value).split(',')[0]?.trim();
+}
+
+/** A standard, what scripts (Turbo) send in its place, and what browsers sent before it. */
+const PURPOSE_HEADERS = ['sec-purpose', 'x-sec-purpose', 'purpose', 'x-purpose', 'x-moz'] as const;
+
+/** Returns true if a browser requests the page ahead of time, before the user has asked for it. */
+export function isPrefetch(headers: IncomingHttpHeaders): boolean {
+  for (const name of PURPOSE_HEADERS) {
+    const value = headers[name];
+    if (value !== undefined && /\b(?:prefetch|prerender|preview)\b/i.test(String(value))) return true;
+  }
+  return false;
+}
+
+/** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */
+export function isPageRequest(method: string | undefined, headers: IncomingHttpHeaders): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  const mode = headers['sec-fetch-mode'];
+  if (mode === 'navigate' || isInFrame(headers)) return true;
+  // A browser sends the destination too. Node's fetch sends the mode alone: its Accept header decides.
+  if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
+  return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');
+}
+
+/**
+ * Returns true if a page of this origin sent the request: the browser says so or, if it sends no fetch metadata, the request
+ * has a header that no page can send to another origin without its permission (CORS).
+ *
+ * @param host Host name and port that the browser requested.
+ * @see https://www.w3.org/TR/fetch-metadata/
+ */
+export function isSameOrigin(headers: IncomingHttpHeaders, host: string | undefined): boolean {
+  const { 'sec-fetch-site': site, 'x-requested-with': requestedWith, origin } = headers;
+  if (site !== undefined || !requestedWith) return site === 'same-origin';
+  if (origin === undefined) return true;
+  const [scheme] = /^https?:\/\//.exec(origin) ?? [];
+  if (scheme === undefined || host === undefined || !URL.canParse(origin)) return false;
+  return new URL(origin).host === new URL(scheme + host).host;
+}
+
+/**
+ * Returns true if a script sent the request: it cannot follow a redirect to the service. A service worker that passes on the
+ * navigation of a page (`fetch(event.request)`) can.
+ */
+export function isFetch(headers: IncomingHttpHeaders): boolean {
+  return headers['sec-fetch-dest'] === 'empty' && headers['sec-fetch-mode'] !== 'navigate';
+}
+
+/** Destinations of requests for a page inside another one (Fetch Standard, 2.2.5). */
+const FRAMES: ReadonlySet<unknown> = new Set(['iframe', 'frame', 'embed', 'object']);
+
+/** Returns true if a browser loads the page into a frame. */
+export function isInFrame(headers: IncomingHttpHeaders): boolean {
+  return FRAMES.has(headers['sec-fetch-dest']);
+}
+
+/**
+ * Returns true if a browser loads the page into a frame of another site, where cookies are third-party cookies. After a link
+ * inside the frame, only `Sec-Fetch-Storage-Access` shows it.
+ */
+export function isInForeignFrame(headers: IncomingHttpHeaders): boolean {
+  const { 'sec-fetch-site': site, 'sec-fetch-storage-access': access } = headers;
+  return isInFrame(headers) && (site === 'cross-site' || access !== undefined);
+}
+
+/**
+ * Returns the error for a framework whose requests or responses are not Node's, or `undefined`. Fastify's hooks may get the
+ * one without the other.
+ *
+ * @param req As the framework has given it
+ * @param response As the framework has given it
+ */
+export function frameworkError(req: IncomingMessage, response: unknown): ConfigurationError | undefined {
+  const isFastify = typeof req === 'object' && req !== null && 'raw' in req && req.raw !== req;
+  const isObject = typeof response === 'object' && response !== null;
+  const missing = ['appendHeader', 'setHeader', 'end'].filter(
+    (method) => !isObject || typeof Reflect.get(response, method) !== 'function',
+  );
+  if (!isFastify && missing.length === 0) return undefined;
+  return new ConfigurationError(
+    isFastify
+      ? 'Fastify: @fastify/passport hands over neither request nor response of Node. Use @fastify/express, and mount express-session, passport and this package there as in Express.'
+      : `Expected a response of Node, got ${isObject ? `an object without ${missing.join(', ')}` : String(response)}. In Koa use koa-connect, and mount express-session, passport and this package with it as in Connect: koa-passport does not work. A double in a unit test needs these methods, as those of node-mocks-http have.`,
+    { code: 'ERR_FRAMEWORK' },
+  );
+}
+
+/**
+ * Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none.
+ *
+ * @param strategyName Named in the error.
+ */
+export function refuseFramework(
+  req: IncomingMessage,
+  response: unknown,
+  next: unknown,
+  strategyName: string | undefined,
+): boolean {
+  // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
+  if (response instanceof ServerResponse && req instanceof IncomingMessage) return false;
+  const error = ofStrategy(frameworkError(req, response), strategyName);
+  if (!error) return false;
+  if (typeof next !== 'function') throw error;
+  next(error);
+  return true;
+}
+
+/**
+ * Throws if the request's Passport is older than 0.6: its `logOut` takes no callback, so whoever waits for one would hang.
+ *
+ * @throws ConfigurationError
+ */
+export function refuseOldPassport(req: IncomingMessage): void {
+  const member = (of: unknown, name: string): unknown => Object(of)[name];
+  const manager = member(req, '_sessionManager') ?? member(member(member(req, '_passport'), 'instance'), '_sm');
+  const logOut = member(manager, 'logOut');
+  if (typeof logOut !== 'function' || logOut.length !== 2) return;
+  throw new ConfigurationError(
+    "Passport is older than 0.6, so its req.logOut() takes no callback and would never end. Install passport@0.7; the application's own req.logout() then needs a callback.",
+  );
 }

@@ -1,6 +1,6 @@
 import type { Handler } from '../middleware/api-client.js';
 import { type RequireAuthorizationOptions, requireGrant } from '../middleware/require-authorization.js';
-import { installPageScopes } from '../session/page-scopes.js';
+import { installPageScopes } from '../session/return-to.js';
 import { ScopeRequests } from './scope-requests.js';
 
 /**

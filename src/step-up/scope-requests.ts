@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { scopeNames } from '../oauth/token-response.js';
 import { SealedCookie } from '../session/cookies.js';
-import type { CreatePageScopes, PageScopes } from '../session/page-scopes.js';
+import type { CreatePageScopes, PageScopes } from '../session/return-to.js';
 import type { Visit } from '../session/visit.js';
 
 /** How long after a page asks for a login it may begin, in seconds: a login page of the application may come first. */

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
 import { Secret } from '../../src/redaction.js';
-import { HeaderBudget } from '../../src/session/header-budget.js';
+import { HeaderBudget } from '../../src/session/cookies.js';
 import { Visit } from '../../src/session/visit.js';
 import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { safeReturnTo } from '../../src/session/return-cookie.js';
+import { safeReturnTo } from '../../src/session/return-to.js';
 import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileAfter } from './hostile.js';

@@ -2,11 +2,16 @@ import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from '
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
-import { isSameOrigin } from '../../src/session/fetch-metadata.js';
-import { frameworkError, refuseFramework } from '../../src/session/framework.js';
-import { locationOf, redirect } from '../../src/session/redirect.js';
+import { locationOf, redirect } from '../../src/session/return-to.js';
 import { callOnce, settle } from '../../src/session/session.js';
-import { parametersOf, routedPathOf, Visit } from '../../src/session/visit.js';
+import {
+  frameworkError,
+  isSameOrigin,
+  parametersOf,
+  refuseFramework,
+  routedPathOf,
+  Visit,
+} from '../../src/session/visit.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
 test('reads the parameters of any URL as URLSearchParams does', () => {
