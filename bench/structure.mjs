@@ -21,7 +21,7 @@ const { rolldown } = await import(pathToFileURL(createRequire(`${root}/`).resolv
 
 /** Features that an application switches on, each in a folder. Four of them share `databases/`. */
 const GUESTS =
-  'accounts cli conformance databases embedded emulator fetch forward jobs limits mysql postgres providers redis sqlite step-up tenants';
+  'accounts cli conformance databases embedded emulator fetch forward jobs limits mysql pagination postgres providers redis sqlite step-up tenants';
 const isGuest = (room) => GUESTS.split(' ').some((guest) => room === `${guest}/`);
 const bundling = { external: /^[^./]/, platform: 'node', checks: { bundlerTimings: false } };
 

@@ -5,13 +5,12 @@ import type { ApiContext, CredentialSource } from './api-context.js';
 import type { ApiBase, ApiOrganization } from './base-urls.js';
 import {
   type ApiFetch,
-  type CallRequest,
   type RequestOptions,
   requestTo,
   type SchemaOutput,
   type StandardSchema,
 } from './call-options.js';
-import { type PaginateOptions, paginate } from './pagination.js';
+import type { PaginateOptions } from './paginate-options.js';
 import { apiPath, type Query, queryString } from './request-target.js';
 import { type ApiResponse, type ApiStream, BUFFERED, dataOf, responseOf } from './response.js';
 
@@ -214,12 +213,12 @@ export class ApiClient {
   /**
    * Iterates over the items of a list, page by page, and holds one page at a time.
    *
-   * @throws TypeError for wrong options, at the latest with the first item; the iterator rejects like {@link request}
+   * @throws TypeError for wrong options, with the first item; the iterator rejects like {@link request}
    */
-  paginate<T = unknown>(path: string, options: PaginateOptions<T> = {}): AsyncIterableIterator<T> {
-    const getPage = (request: CallRequest) =>
-      new ApiCall(this.#source, this.#context, request, BUFFERED).run<ApiResponse>(responseOf);
-    return paginate<T>(getPage, this.#context, path, options);
+  async *paginate<T = unknown>(path: string, options: PaginateOptions<T> = {}): AsyncIterableIterator<T> {
+    // Loaded on first use: most applications never need it.
+    const { pagesOf } = await import('../pagination/pagination.js');
+    for await (const items of pagesOf(this.#source, this.#context, path, options)) yield* items;
   }
 
   /**

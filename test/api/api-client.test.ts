@@ -98,7 +98,7 @@ describe('what would lead the token elsewhere is a TypeError, and nothing is sen
         await expect(client[method](path)).rejects.toThrow(TypeError);
       await expect(client.request('GET', path)).rejects.toThrow(TypeError);
       await expect(client.stream('GET', path)).rejects.toThrow(TypeError);
-      expect(() => client.paginate(path)).toThrow(TypeError);
+      await expect(client.paginate(path).next()).rejects.toThrow(TypeError);
       expect(server.requests).toEqual([]);
     },
   );

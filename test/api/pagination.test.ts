@@ -52,7 +52,7 @@ describe('paginate', () => {
     server.always(list(7));
     expect(await idsOf(client.paginate('/projects', { query }))).toEqual([3, 4, 5, 6]);
     expect(server.requests[0]?.target).toBe('/api/v2/projects?limit=2&offset=3');
-    expect(() => client.paginate('/projects', { query: { limit: 'x' } })).toThrow(TypeError);
+    await expect(read(client.paginate('/projects', { query: { limit: 'x' } }))).rejects.toThrow(TypeError);
   });
 
   test('begins at the given offset, and keeps the other parameters', async () => {
@@ -105,7 +105,7 @@ describe('paginate', () => {
     await expect.poll(() => http.pending).toBe(0);
   });
 
-  test('tells of a page that failed when its turn comes', async () => {
+  test('rejects for a page that failed once it gets there', async () => {
     server.next(list(100));
     server.next(faulty.json({}, 500));
     const found: { id: number }[] = [];
@@ -139,9 +139,11 @@ describe('paginate', () => {
     { json: {} },
     { page: 2 },
     { timeout: -1 },
-  ])('with options %j is a TypeError at once', (options) => {
+    { signal: 1 },
+  ])('with options %j is a TypeError, and sends nothing', async (options) => {
     // @ts-expect-error what JavaScript may give
-    expect(() => client.paginate('/projects', options)).toThrow(TypeError);
+    await expect(read(client.paginate('/projects', options))).rejects.toThrow(TypeError);
+    expect(server.requests).toEqual([]);
   });
 });
 

@@ -196,13 +196,6 @@ describe('a client outside of a request', () => {
     await client.projects();
   });
 
-  test('refuses wrong options of paginate before any request', async () => {
-    await loggedIn({ strategy: { tokenStore: memoryTokenStore(), grantId: byUser } });
-    const { strategy } = await another({ strategy: { tokenStore: memoryTokenStore() } });
-    const client = strategy.client('1');
-    expect(() => client.paginate('/projects', { limit: 0 })).toThrow(TypeError);
-  });
-
   test('shares lock, cache and store with the requests', async () => {
     await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
     const { grantId } = await whoami();

@@ -1,33 +1,14 @@
+import { isDeepStrictEqual } from 'node:util';
+import { ApiCall } from '../api/api-call.js';
+import type { ApiContext, CredentialSource } from '../api/api-context.js';
+import { ApiError, field, unusableResponse } from '../api/api-error.js';
+import { CallLimit } from '../api/call-limits.js';
+import { type RequestOptions, requestTo } from '../api/call-options.js';
+import type { PaginateOptions } from '../api/paginate-options.js';
+import { apiPath, type Query, queryString, type RequestTarget, targetOf } from '../api/request-target.js';
+import { type ApiResponse, BUFFERED, responseOf } from '../api/response.js';
 import { result } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import type { ApiContext } from './api-context.js';
-import { ApiError, field, unusableResponse } from './api-error.js';
-import { CallLimit } from './call-limits.js';
-import { type CallRequest, type RequestOptions, requestTo } from './call-options.js';
-import { apiPath, type Query, queryString, type RequestTarget, targetOf } from './request-target.js';
-import type { ApiResponse } from './response.js';
-
-/** Options of `paginate`; those of a call apply to each page, `timeout` among them. */
-export interface PaginateOptions<T = unknown> extends Omit<RequestOptions, 'json' | 'body'> {
-  /** Items requested at once. Default: 100. The service may return fewer at once: its own `pagination.limit` counts. */
-  readonly limit?: number | undefined;
-  /** Items skipped at the start. Default: 0. */
-  readonly offset?: number | undefined;
-  /** Requests the next page while the items of one are processed; two pages are in memory then. Default: `false`. */
-  readonly readAhead?: boolean | undefined;
-  /** Returns all items of a page, for pages that are not `{ data: [{ data }] }`. It must not skip any: fewer than `limit` end the list. */
-  readonly items?: ((page: unknown) => readonly T[]) | undefined;
-  /**
-   * Returns where the next page is, for lists with a cursor or a `Link` header instead of an `offset`: a URL of the API, a
-   * path, parameters that replace those of the same name, or `undefined` or `false` after the last page.
-   */
-  readonly next?: ((page: unknown, response: ApiResponse) => NextPage) | undefined;
-  /** Pages after which a list that has not ended is an error. Default: no limit. */
-  readonly maxPages?: number | undefined;
-}
-
-/** What `next` returns: where the next page is; `undefined` or `false` after the last one. */
-export type NextPage = string | URL | Query | URLSearchParams | false | undefined;
 
 /** Where a page is. */
 interface Position {
@@ -42,7 +23,6 @@ interface ReceivedPage<T> {
   readonly response: ApiResponse;
   readonly items: readonly T[];
   readonly position: Position;
-  readonly signal: AbortSignal;
 }
 
 /** What all pages of one list have in common. */
@@ -50,7 +30,7 @@ interface List<T> {
   readonly path: string;
   /** Returns the target of the page with these parameters. */
   target(parameters: Query | URLSearchParams): RequestTarget;
-  get(target: RequestTarget, signal: AbortSignal): Promise<ApiResponse>;
+  get(target: RequestTarget): Promise<ApiResponse>;
   /** @throws TypeError, ApiError */
   itemsOf(response: ApiResponse): readonly T[];
   /** Returns the error for a response of the list. */
@@ -75,17 +55,16 @@ const PROOF_PAGE = 100;
 const BEYOND_THE_END = 2 ** 31 - 1;
 
 /**
- * Returns the items of a list, page by page.
+ * Yields the items of a list, page by page.
  *
- * @param get Makes the call for one page
  * @throws TypeError for wrong options
  */
-export function paginate<T>(
-  get: (request: CallRequest) => Promise<ApiResponse>,
+export async function* pagesOf<T>(
+  source: CredentialSource,
   context: ApiContext,
   path: string,
   options: PaginateOptions<T>,
-): AsyncIterableIterator<T> {
+): AsyncGenerator<readonly T[], void, undefined> {
   const { limit: _limit, offset: _offset, maxPages, readAhead = false, items, next, query, ...others } = options;
   const limit = options.limit ?? numberIn(query, 'limit') ?? (next === undefined ? DEFAULT_LIMIT : undefined);
   const offset = options.offset ?? numberIn(query, 'offset') ?? (next === undefined ? 0 : undefined);
@@ -98,10 +77,14 @@ export function paginate<T>(
   const checkedPath = apiPath(path);
   requestTo({ path: checkedPath, query: queryString(query) }, 'GET', others, defaults);
   const common = merged(query, { limit });
+  const all = new CallLimit(context.deadlines, Infinity, options.signal);
   const list: List<T> = {
     path,
     target: (parameters) => ({ path: checkedPath, query: queryString(merged(common, parameters)) }),
-    get: (target, signal) => get(requestTo(target, 'GET', { ...others, signal }, defaults)),
+    get: async (target) => {
+      const request = requestTo(target, 'GET', { ...others, signal: all.signal }, defaults);
+      return await new ApiCall(source, context, request, BUFFERED).run(responseOf);
+    },
     itemsOf: (response) => {
       const found: unknown = items === undefined ? wrappedItems(response.data) : result('items', items(response.data));
       if (Array.isArray(found)) return found;
@@ -112,32 +95,25 @@ export function paginate<T>(
       ofStrategy(unusableResponse(reason, { data, headers, method: 'GET', path }), context.strategyName),
   };
   const follow = next === undefined ? byOffset(list, limit ?? DEFAULT_LIMIT) : byNext(list, next);
-  return iterate();
-
-  async function* iterate(): AsyncGenerator<T, void, undefined> {
-    // Created with the first item: an iterator that is never used must not hold the caller's signal.
-    const all = new CallLimit(context.deadlines, Infinity, options.signal);
-    let pending = getPage({ target: list.target({ offset }), offset: offset ?? 0, number: 1 }, all.signal);
-    try {
-      for (;;) {
-        const page = await pending;
-        const ahead = readAhead && page.next !== undefined ? getPage(page.next, all.signal) : undefined;
-        // Its error is for the reader who gets there.
-        ahead?.catch(() => {});
-        yield* page.items;
-        if (page.next === undefined) return;
-        pending = ahead ?? getPage(page.next, all.signal);
-      }
-    } finally {
-      all.abort();
-    }
-  }
-
-  async function getPage(position: Position, signal: AbortSignal): Promise<Page<T>> {
-    const response = await list.get(position.target, signal);
-    const page = await follow({ response, items: list.itemsOf(response), position, signal });
+  const getPage = async (position: Position): Promise<Page<T>> => {
+    const response = await list.get(position.target);
+    const page = await follow({ response, items: list.itemsOf(response), position });
     if (page.next === undefined || maxPages === undefined || position.number < maxPages) return page;
     throw list.unusable(response, `the list has not ended after ${maxPages} pages, the option \`maxPages\`.`);
+  };
+  try {
+    let pending = getPage({ target: list.target({ offset }), offset: offset ?? 0, number: 1 });
+    for (;;) {
+      const page = await pending;
+      const ahead = readAhead && page.next !== undefined ? getPage(page.next) : undefined;
+      // The reader gets its error with the first item of that page.
+      ahead?.catch(() => {});
+      yield page.items;
+      if (page.next === undefined) return;
+      pending = ahead ?? getPage(page.next);
+    }
+  } finally {
+    all.abort();
   }
 }
 
@@ -162,7 +138,7 @@ function byOffset<T>(list: List<T>, limit: number): Follow<T> {
   let former: ReceivedPage<T> | undefined;
   let isProven = false;
   return async (page) => {
-    const { response, items, position, signal } = page;
+    const { response, items, position } = page;
     const own = field(response.data, 'pagination');
     const ownLimit = numberIn(own, 'limit');
     // The service may return fewer at once than requested, and say so.
@@ -171,10 +147,10 @@ function byOffset<T>(list: List<T>, limit: number): Follow<T> {
       const ownOffset = numberIn(own, 'offset');
       const isConfirmed = ownOffset === position.offset;
       const isBehind = ownOffset !== undefined && ownOffset < position.offset;
-      const isAgain = isFull && !isConfirmed && former !== undefined && (await isAlike(former, page));
+      const isAgain = isFull && !isConfirmed && former !== undefined && isAlike(former, page);
       const isWhole = items.length > limit && former !== undefined;
       if (isBehind || isAgain || (isWhole && !isConfirmed) || (isFull && position.number === PROOF_PAGE)) {
-        isProven = !(isAgain && isWhole) && !(await hasItemsBeyondEnd(list, signal));
+        isProven = !(isAgain && isWhole) && !(await hasItemsBeyondEnd(list));
         // It ignores the limit too: the first page was the whole list.
         if (!isProven && isWhole) return { items: [], next: undefined };
         const reason = `the list ignores the parameter \`offset\` (${position.offset}). Set the option \`next\`.`;
@@ -192,8 +168,7 @@ function byOffset<T>(list: List<T>, limit: number): Follow<T> {
  * Returns true if two pages may be the same one: they are equal as a whole, or their items have the same ids, all of them
  * distinct. Pages of an honest list may look like that too.
  */
-async function isAlike<T>(one: ReceivedPage<T>, other: ReceivedPage<T>): Promise<boolean> {
-  const { isDeepStrictEqual } = await import('node:util');
+function isAlike<T>(one: ReceivedPage<T>, other: ReceivedPage<T>): boolean {
   if (isDeepStrictEqual(one.response.data, other.response.data)) return true;
   const [ids, otherIds] = [one, other].map(({ items }) => items.map((item) => field(item, 'id')));
   const areKeys = new Set(ids).size === ids?.length && !ids.includes(undefined);
@@ -201,9 +176,9 @@ async function isAlike<T>(one: ReceivedPage<T>, other: ReceivedPage<T>): Promise
 }
 
 /** Returns true if the list returns items for any offset. A refusal shows that it reads the offset. */
-async function hasItemsBeyondEnd<T>(list: List<T>, signal: AbortSignal): Promise<boolean> {
+async function hasItemsBeyondEnd<T>(list: List<T>): Promise<boolean> {
   try {
-    return list.itemsOf(await list.get(list.target({ offset: BEYOND_THE_END }), signal)).length > 0;
+    return list.itemsOf(await list.get(list.target({ offset: BEYOND_THE_END }))).length > 0;
   } catch (error) {
     if (error instanceof ApiError && error.status >= 400 && error.status < 500) return false;
     throw error;
