@@ -3,12 +3,12 @@ import type { StrategyOptions } from 'passport-oauth-app';
 import type { EmulatorOptions } from 'passport-oauth-app/emulator';
 import * as providers from 'passport-oauth-app/providers';
 import { describe, expect } from 'vitest';
+import { idFromApi } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { test } from '../support/fixture.js';
 import { orSample } from '../support/sample.js';
 import { threats } from '../support/threats.js';
-import { idFromApi } from '../support/world.js';
 import { acme } from './provider-guide/acme.js';
 
 /** Characters that a naive encoding gets wrong. */

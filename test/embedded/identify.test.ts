@@ -1,11 +1,12 @@
 import { createHmac } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { jwtVerify, SignJWT } from 'jose';
 import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect } from 'vitest';
 import { test as base } from '../support/fixture.js';
 import { dataOf, FETCH, FRAME, FramedBrowser, inFrame, WINDOW } from '../support/framed.js';
 import { threats } from '../support/threats.js';
-import type { Req, World } from '../support/world.js';
+import type { World } from '../support/world.js';
 
 const SECRET = new TextEncoder().encode('the secret of the service, 32 bytes long');
 
@@ -14,7 +15,7 @@ const sign = (claims: object, secret: Uint8Array = SECRET) =>
 const inAnHour = Math.floor(Date.now() / 1000) + 3600;
 
 /** Reads the token of the frame's address, or of its API requests. */
-async function identify(req: Req): Promise<{ id: string } | undefined> {
+async function identify(req: IncomingMessage): Promise<{ id: string } | undefined> {
   const token =
     new URL(req.url ?? '', 'http://a').searchParams.get('jwtToken') ??
     req.headers.authorization?.slice('Bearer '.length);
@@ -161,7 +162,7 @@ test(
   'a bad token that identify takes for none leaves a tab without its query, and other pages keep theirs',
   threats(95),
   async ({ startWorld }) => {
-    const lenient = (req: Req) => identify(req).catch(() => undefined);
+    const lenient = (req: IncomingMessage) => identify(req).catch(() => undefined);
     const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
     const world = await startWorld(inFrame({ strategy }, { identify: lenient }));
     world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });

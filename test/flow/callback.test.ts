@@ -2,11 +2,12 @@ import { inspect } from 'node:util';
 import passportModule from 'passport';
 import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
+import { addStrategy, tellOutcome } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
-import { addStrategy, browser, open, openAtCallback, register, visit, whoami, world } from '../support/one-world.js';
+import { browser, open, openAtCallback, register, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
-import { type Framework, type Handler, tellOutcome } from '../support/world.js';
+import type { Framework, Handler } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
 

@@ -1,21 +1,14 @@
 import { apiClient, memoryTokenStore, type Profile } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
+import { addStrategy, logInLocally } from '../support/application-parts.js';
 import { Browser, type Page } from '../support/browser.js';
 import { FlakyStore } from '../support/flaky-store.js';
 import { hold } from '../support/hold.js';
-import { addStrategy, browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import {
-  byUser,
-  type Handler,
-  logInLocally,
-  type Req,
-  sendJson,
-  type World,
-  type WorldOptions,
-} from '../support/world.js';
+import { byUser, type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 /** An application in which users log in locally, and connect accounts of the service. */
 const connecting: WorldOptions = {

@@ -1,7 +1,8 @@
 import { requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
+import { addStrategy } from '../support/application-parts.js';
 import type { Page } from '../support/browser.js';
-import { addStrategy, browser, logIn, open, register, visit, world } from '../support/one-world.js';
+import { browser, logIn, open, register, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import type { Handler, WorldOptions } from '../support/world.js';

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { type ApiClient, memoryTokenStore } from '../../src/index.js';
+import { another } from '../support/another.js';
 import { hold } from '../support/hold.js';
-import { another, clock, loggedIn, whoami, world } from '../support/one-world.js';
+import { clock, loggedIn, whoami, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';

@@ -2,9 +2,10 @@ import { inspect } from 'node:util';
 import { beforeEach, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import type { EventLog } from '../support/event-log.js';
+import { type EventLog, listen } from '../support/event-log.js';
+import { withoutPauses } from '../support/fast-forward.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { clock, listen, loggedIn, projects, refreshTokens, refused, whoami, world } from '../support/one-world.js';
+import { clock, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
 const HOURS = 3600;
@@ -65,7 +66,7 @@ test('grant-lost has the id of the grant that ended, and the reason', async () =
   const { grantId } = await whoami();
   clock.advance(2 * HOURS);
   world.service.revoke('1');
-  await refused(projects);
+  await withoutPauses(projects, world.service.authUrl);
   expect(named('grant-lost')).toEqual([{ strategy: 'oauth-app', grantId, reason: 'refused' }]);
 });
 

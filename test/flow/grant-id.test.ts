@@ -3,9 +3,10 @@ import passportModule from 'passport';
 import { apiClient } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
+import { another } from '../support/another.js';
+import { logInLocally } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import {
-  another,
   browser,
   clock,
   loggedIn,
@@ -21,7 +22,7 @@ import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import { byUser, type Handler, logInLocally, sendJson } from '../support/world.js';
+import { byUser, type Handler, sendJson } from '../support/world.js';
 
 const HOURS = 3600;
 

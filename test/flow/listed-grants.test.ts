@@ -2,9 +2,9 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { type GrantSummary, memoryTokenStore, type StoredGrant, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { fastForward } from '../support/fast-forward.js';
+import { fastForward, withoutPauses } from '../support/fast-forward.js';
 import { mayLeave } from '../support/leftovers.js';
-import { browser, clock, loggedIn, open, projects, refused, whoami, world } from '../support/one-world.js';
+import { browser, clock, loggedIn, open, projects, whoami, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -79,7 +79,7 @@ describe('the grants of a strategy', () => {
     await tokenStore.set(id, formerRecord(id, null));
     world.service.revoke('1');
     clock.advance(7_200);
-    expect((await refused(projects)).status).toBe(302);
+    expect((await withoutPauses(projects, world.service.authUrl)).status).toBe(302);
     const ended = (await all(world.strategy.grants())).map((grant) => [grant.grantId, grant.ended]);
     expect(ended).toEqual([
       ['1', true],

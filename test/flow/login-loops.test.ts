@@ -4,12 +4,13 @@ import session from 'express-session';
 import { apiClient, requireAuthorization } from 'passport-oauth-app';
 import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { logOutLocally } from '../support/application-parts.js';
 import { Browser, type Page } from '../support/browser.js';
 import { browser, clock, loggedIn, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
-import { byUser, type Handler, logOutLocally, sendJson, type World, type WorldOptions } from '../support/world.js';
+import { byUser, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 const html = { headers: { accept: 'text/html' } };
 
@@ -155,7 +156,7 @@ async function openBalanced(count: number, store?: session.MemoryStore): Promise
     };
     targets.push((await open(options)).url);
   }
-  return { ...world, service, url };
+  return Object.create(world, { service: { value: service }, url: { value: url } });
 }
 
 describe('sessions in the memory of one of several processes', threats(118), () => {

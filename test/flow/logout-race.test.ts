@@ -2,20 +2,11 @@ import { apiClient, logout, requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
+import { listen } from '../support/event-log.js';
+import { withoutPauses } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { HoldingAgent } from '../support/holding-agent.js';
-import {
-  browser,
-  clock,
-  listen,
-  loggedIn,
-  logOut,
-  projects,
-  refused,
-  visit,
-  whoami,
-  world,
-} from '../support/one-world.js';
+import { browser, clock, loggedIn, logOut, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { storeId } from '../support/store-id.js';
 import { threats } from '../support/threats.js';
@@ -159,7 +150,7 @@ describe('a request that may be a logout', () => {
     expect(world.tokenRequests()).toHaveLength(2);
     clock.advance(2 * HOURS);
     world.service.revoke('1');
-    expect(await refused(() => post('/guarded'))).toBe(401);
+    expect(await withoutPauses(() => post('/guarded'), world.service.authUrl)).toBe(401);
   });
 });
 
@@ -170,7 +161,9 @@ test('a request target that names a logout passes no guard with a grant that has
   const headers = { cookie: browser.cookieHeader(world.url), accept: '*/*' };
   for (const target of ['http://logout/local/7', '/7-logout', '/x?logout', '/sign-out'])
     for (const method of ['GET', 'POST'])
-      expect((await refused(() => rawRequest(world.url, target, { method, headers }))).status).toBe(401);
+      expect(
+        (await withoutPauses(() => rawRequest(world.url, target, { method, headers }), world.service.authUrl)).status,
+      ).toBe(401);
 });
 
 describe('a grant that is deleted during a refresh', () => {

@@ -1,9 +1,10 @@
 import session from 'express-session';
 import { describe, expect, test } from 'vitest';
 import { apiClient, logout, type Strategy } from '../../src/index.js';
+import { addStrategy } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
-import { addStrategy, browser, logIn, logOut, open, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, logOut, open, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { byUser, type Framework, type Handler, sendJson } from '../support/world.js';
 

@@ -10,7 +10,9 @@ import {
   Strategy,
 } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
-import { addStrategy, browser, clock, loggedIn, logIn, open, refused, visit, world } from '../support/one-world.js';
+import { addStrategy } from '../support/application-parts.js';
+import { withoutPauses } from '../support/fast-forward.js';
+import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import {
   byUser,
@@ -57,7 +59,7 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
     expect((await visit('/call', html)).headers.get('location')).toBe('/login?returnTo=%2Fcall');
     world.service.revoke('1');
     clock.advance(1);
-    const page = await refused(() => visit('/call', html));
+    const page = await withoutPauses(() => visit('/call', html), world.service.authUrl);
     expect([page.status, page.headers.get('location')]).toEqual([302, '/login?returnTo=%2Fcall']);
   });
 

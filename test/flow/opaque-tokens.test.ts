@@ -1,9 +1,11 @@
 import { memoryTokenStore, type Profile, type StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
+import { idFromApi } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
-import { clock, loggedIn, logIn, open, projects, warnings, whoami, world } from '../support/one-world.js';
+import { warnings } from '../support/event-log.js';
+import { clock, loggedIn, logIn, open, projects, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
-import { byUser, idFromApi, type WorldOptions } from '../support/world.js';
+import { byUser, type WorldOptions } from '../support/world.js';
 
 type Done = (error: unknown, user?: unknown) => void;
 

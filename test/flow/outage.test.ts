@@ -1,20 +1,12 @@
 import { describe, expect, test, vi } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
+import { another } from '../support/another.js';
 import { Browser } from '../support/browser.js';
-import { fastForward } from '../support/fast-forward.js';
+import { listen } from '../support/event-log.js';
+import { fastForward, withoutPauses } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
 import { Network } from '../support/network.js';
-import {
-  another,
-  browser,
-  clock,
-  listen,
-  loggedIn,
-  projects,
-  refreshTokens,
-  refused,
-  world,
-} from '../support/one-world.js';
+import { browser, clock, loggedIn, projects, refreshTokens, world } from '../support/one-world.js';
 import { stopTime } from '../support/stop-time.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
@@ -44,7 +36,7 @@ describe('a token endpoint that fails', threats(37, 38, 39, 41), () => {
     clock.advance(2 * HOURS);
     expect((await projects()).status).toBe(503);
     clock.advance(31);
-    expect((await refused(projects)).status).toBe(status);
+    expect((await withoutPauses(projects, world.service.authUrl)).status).toBe(status);
     clock.advance(2 * HOURS);
     expect((await projects()).status).toBe(status);
     expect(refreshTokens()).toHaveLength(sent);

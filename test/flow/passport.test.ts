@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { memoryTokenStore, type Profile } from '../../src/index.js';
+import { logInLocally } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
-import { byUser, type Handler, logInLocally, type Req, sendJson, type WorldOptions } from '../support/world.js';
+import { byUser, type Handler, type Req, sendJson, type WorldOptions } from '../support/world.js';
 
 type Done = (error?: unknown, user?: unknown, info?: unknown) => void;
 type Params = Record<string, unknown>;

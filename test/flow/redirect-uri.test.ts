@@ -1,6 +1,7 @@
 import express from 'express';
 import { describe, expect, test } from 'vitest';
-import { browser, open, register, visit, warnings, world } from '../support/one-world.js';
+import { warnings } from '../support/event-log.js';
+import { browser, open, register, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import type { App, Framework, Handler, WorldOptions } from '../support/world.js';

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
+import { listen } from '../support/event-log.js';
 import { hold } from '../support/hold.js';
-import { clock, listen, loggedIn, projects, world } from '../support/one-world.js';
+import { clock, loggedIn, projects, world } from '../support/one-world.js';
 import { until } from '../support/until.js';
 
 const HOURS = 3600;

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
-import type { EventLog } from '../support/event-log.js';
-import { another, clock, listen, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
+import { another } from '../support/another.js';
+import { type EventLog, listen } from '../support/event-log.js';
+import { clock, loggedIn, projects, refreshTokens, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 

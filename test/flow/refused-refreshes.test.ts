@@ -3,21 +3,10 @@ import { inspect } from 'node:util';
 import { oauthErrors, type StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
+import { warnings } from '../support/event-log.js';
 import { withoutPauses } from '../support/fast-forward.js';
 import { answer, json, startFaultyServer } from '../support/faulty-server.js';
-import {
-  browser,
-  clock,
-  loggedIn,
-  logIn,
-  open,
-  projects,
-  refused,
-  visit,
-  warnings,
-  whoami,
-  world,
-} from '../support/one-world.js';
+import { browser, clock, loggedIn, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import type { App, ErrorHandler, WorldOptions } from '../support/world.js';
@@ -217,7 +206,7 @@ describe('a refusal of the client', () => {
       expect((await whoami()).authorized).toBe(true);
     }
     endsGrant = () => true;
-    expect((await refused(projects)).status).toBe(302);
+    expect((await withoutPauses(projects, world.service.authUrl)).status).toBe(302);
   });
 });
 

@@ -1,8 +1,10 @@
 import session from 'express-session';
 import { describe, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
+import { another } from '../support/another.js';
 import { Browser } from '../support/browser.js';
-import { another, browser, clock, loggedIn, logIn, projects, refused, world } from '../support/one-world.js';
+import { withoutPauses } from '../support/fast-forward.js';
+import { browser, clock, loggedIn, logIn, projects, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { threats } from '../support/threats.js';
 import { byUser } from '../support/world.js';
@@ -43,7 +45,7 @@ describe('a process that dies', threats(46), () => {
     const next = await another({ strategy: shared });
     world.service.requests.length = 0;
     const ask = () => expect(next.strategy.client('1').accessToken()).rejects.toMatchObject({ status: 401 });
-    await refused(ask);
+    await withoutPauses(ask, world.service.authUrl);
     for (let index = 0; index < 4; index++) await ask();
     expect(next.tokenRequests()).toHaveLength(1);
     expect((await ben.visit(`${world.url}/projects`)).status).toBe(200);

@@ -2,28 +2,17 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Profile } from '../../src/emulator/profiles.js';
 import { memoryTokenStore } from '../../src/index.js';
 import { gate } from '../refresh/fixture.js';
+import { another } from '../support/another.js';
+import { logOutLocally } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
-import type { EventLog } from '../support/event-log.js';
+import { type EventLog, listen } from '../support/event-log.js';
 import { fastForward, withoutPauses } from '../support/fast-forward.js';
 import { HoldingAgent } from '../support/holding-agent.js';
-import {
-  another,
-  browser,
-  clock,
-  listen,
-  loggedIn,
-  logOut,
-  open,
-  projects,
-  refused,
-  visit,
-  whoami,
-  world,
-} from '../support/one-world.js';
+import { browser, clock, loggedIn, logOut, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { type App, byUser, logOutLocally } from '../support/world.js';
+import { type App, byUser } from '../support/world.js';
 
 const HOURS = 3_600;
 const revocationPath = '/oauth/revoke';
@@ -421,7 +410,7 @@ describe('nothing is revoked', () => {
     await loggedIn({ strategy: { revocationPath } });
     clock.advance(2 * HOURS);
     world.service.revoke('1');
-    expect((await refused(projects)).status).toBe(302);
+    expect((await withoutPauses(projects, world.service.authUrl)).status).toBe(302);
     await world.strategy.close();
     expect(revocations()).toEqual([]);
     expect(actions()).toEqual(['stored', 'stored']);

@@ -1,8 +1,9 @@
 import { gzipSync } from 'node:zlib';
 import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { listen } from '../support/event-log.js';
 import { answer, json, startFaultyServer } from '../support/faulty-server.js';
-import { clock, listen, loggedIn, openAtCallback, projects, visit, whoami, world } from '../support/one-world.js';
+import { clock, loggedIn, openAtCallback, projects, visit, whoami, world } from '../support/one-world.js';
 import { openWithEndpoint } from '../support/open-with-endpoint.js';
 import { threats } from '../support/threats.js';
 import type { World } from '../support/world.js';

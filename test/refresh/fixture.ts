@@ -11,9 +11,10 @@ import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
 import { Secret } from '../../src/redaction.js';
 import { GrantManager, type GrantManagerOptions } from '../../src/refresh/grant-manager.js';
+import { inAnotherProcess } from '../support/another.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
-import { inAnotherProcess, TroubledStore } from '../support/troubled-store.js';
+import { TroubledStore } from '../support/troubled-store.js';
 
 /** What a test sets otherwise for one manager. */
 export interface ManagerOptions {

@@ -77,6 +77,11 @@ export class Browser {
     return [...this.cookies(url)].map((pair) => pair.join('=')).join('; ');
   }
 
+  /** Forgets all cookies. */
+  clear(): void {
+    this.#jars.clear();
+  }
+
   #keep(host: string, line: string): void {
     const [pair = '', ...attributes] = line.split(';');
     const name = pair.slice(0, pair.indexOf('='));

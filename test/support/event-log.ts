@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { onTestFinished } from 'vitest';
 
 const PREFIX = 'passport-oauth-app:';
 export type EventName = 'login' | 'refresh' | 'grant-lost' | 'grant' | 'api';
@@ -39,4 +40,20 @@ export function nextEvent(
     };
     subscribe(PREFIX + name, listener);
   });
+}
+
+/** What is told on the diagnostics channels until the test ends. */
+export function listen(...names: EventName[]): EventLog {
+  const log = new EventLog(...names);
+  onTestFinished(() => log.stop());
+  return log;
+}
+
+/** The process warnings with a code, until the test ends. */
+export function warnings(code: string): Error[] {
+  const found: Error[] = [];
+  const note = (warning: Error & { code?: string }) => void (warning.code === code && found.push(warning));
+  process.on('warning', note);
+  onTestFinished(() => void process.off('warning', note));
+  return found;
 }

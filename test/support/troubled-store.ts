@@ -1,5 +1,5 @@
 import { memoryTokenStore } from 'passport-oauth-app';
-import type { HeldLease, ListedTokenStore, StoredGrant, TokenStore } from '../../src/stores/token-store.js';
+import type { HeldLease, ListedTokenStore, StoredGrant } from '../../src/stores/token-store.js';
 
 export type StoreMethod = keyof ListedTokenStore;
 
@@ -81,14 +81,4 @@ export class TroubledStore implements ListedTokenStore {
     this.calls.push(method);
     await this.before(method, id);
   }
-}
-
-/** Returns a token store over the same records, as another process has it: what belongs to a store object is not shared. */
-export function inAnotherProcess<S extends TokenStore>(store: S): S {
-  return new Proxy(store, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
 }

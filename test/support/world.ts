@@ -1,11 +1,15 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import connect from 'connect';
-import express from 'express';
+import express, {
+  type Express as App,
+  type ErrorRequestHandler as ErrorHandler,
+  type RequestHandler as Handler,
+  type Request as Req,
+} from 'express';
 import session from 'express-session';
 import passportModule from 'passport';
 import {
-  type ApiClient,
   apiClient,
   logout,
   requireAuthorization,
@@ -16,36 +20,15 @@ import {
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
 import type { Browser, Page } from './browser.js';
 
-/** Express 5. `npm run test:interop` runs the tests that concern a framework under Express 4 too. */
+export type { App, ErrorHandler, Handler, Req };
+
+/** Express 5. `npm run test:interop` runs the tests that concern a framework under Express 4 too. Connect has `use` alone. */
 export type Framework = 'express' | 'connect';
 
-/** A request as the handlers of the test application see it, whichever framework runs them. */
-export type Req = IncomingMessage & Express.Request;
-export type Next = (error?: unknown) => void;
-export type Handler = (req: Req, res: ServerResponse, next: Next) => unknown;
-export type ErrorHandler = (error: PassedError, req: Req, res: ServerResponse, next: Next) => unknown;
-
-/** As much of an application as the frameworks have in common; Connect has `use` alone. */
-export interface App {
-  use(handler: Handler): unknown;
-  use(handler: ErrorHandler): unknown;
-  use(path: string, ...handlers: Handler[]): unknown;
-  get(path: string, ...handlers: Handler[]): unknown;
-  post(path: string, ...handlers: Handler[]): unknown;
-  all(path: string, ...handlers: Handler[]): unknown;
-  set(setting: string, value: unknown): unknown;
-}
+export type Passport = InstanceType<typeof passportModule.Passport>;
 
 /** An error as it came to the error handler. */
-export interface PassedError extends Error {
-  readonly code?: string;
-  readonly status?: number;
-  readonly error?: unknown;
-  readonly option?: string;
-  readonly retryAfter?: number;
-}
-
-export type Passport = InstanceType<typeof passportModule.Passport>;
+type PassedError = Error & { code?: string; status?: number; error?: unknown; option?: string; retryAfter?: number };
 
 /** What a test sets otherwise. */
 export interface WorldOptions {
@@ -73,58 +56,74 @@ export interface WorldOptions {
 }
 
 /** An application as the contract shows it, and the service that it talks to. */
-export interface World {
+export class World {
   readonly url: string;
   readonly service: Emulator;
   readonly strategy: Strategy;
   readonly store: session.MemoryStore;
-  readonly passport: Passport;
+  readonly passport: Passport = new passportModule.Passport();
   /** Errors that handlers passed on. */
-  readonly errors: PassedError[];
+  readonly errors: PassedError[] = [];
+  readonly #server: Server;
+  readonly options: WorldOptions;
+
+  constructor(server: Server, service: Emulator, options: WorldOptions) {
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    this.service = service;
+    const callbackURL = `${this.url}/callback`;
+    service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+    const strategy = { ...service.options, callbackURL, scope: ['project', 'tm'], ...options.strategy };
+    const verify = 'verify' in options ? options.verify : verifyById;
+    this.strategy = new Strategy(strategy, verify as Verify);
+    this.store = ((options.session || undefined)?.store ?? new session.MemoryStore()) as session.MemoryStore;
+    this.passport.use(this.strategy as passportModule.Strategy);
+    this.passport.serializeUser((user, done) => done(null, user));
+    this.passport.deserializeUser((user: Express.User, done) => done(null, user));
+    this.#server = server.on('request', createApp(this, options));
+    this.options = options;
+  }
+
   /** Starts a login and approves it; the URL of the callback, not visited yet. */
-  begin(browser: Browser, choice?: { user?: string; decline?: boolean }, login?: string): Promise<string>;
+  async begin(browser: Browser, choice?: { user?: string; decline?: boolean }, login = '/login'): Promise<string> {
+    const page = await browser.visit(this.url + login);
+    const location = page.headers.get('location');
+    if (page.status !== 302 || !location) throw new Error(`The login route answered ${page.status}: ${page.text}`);
+    return this.service.approve(location, choice);
+  }
+
   /** Logs in as a user; the answer of the callback. */
-  logIn(browser: Browser, user?: string): Promise<Page>;
-  tokenRequests(): Emulator['requests'];
+  async logIn(browser: Browser, user?: string): Promise<Page> {
+    return browser.visit(await this.begin(browser, user === undefined ? {} : { user }));
+  }
+
+  tokenRequests(): Emulator['requests'] {
+    return this.service.requests.filter(({ path }) => path === '/oauth/token');
+  }
+
   /** What the session store holds: the key and the decoded content of each entry. */
-  stored(): [string, Record<string, unknown>][];
+  stored(): [string, Record<string, unknown>][] {
+    const sessions = (Reflect.get(this.store, 'sessions') ?? {}) as Record<string, string>;
+    return Object.entries(sessions).map(([key, text]) => [key, JSON.parse(text)]);
+  }
+
   /** The grants among it: their keys in the store. */
-  grantKeys(): string[];
+  grantKeys(): string[] {
+    return this.stored().flatMap(([key, entry]) => ('grant' in entry ? [key] : []));
+  }
+
   /** The references to grants in the sessions of the store. */
-  references(): string[];
-  close(): Promise<void>;
+  references(): string[] {
+    const { name } = this.strategy;
+    return this.stored().flatMap(([, entry]) => (name in entry ? [String(entry[name])] : []));
+  }
+
+  async close(): Promise<void> {
+    await this.strategy.close();
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+    if (!this.options.running) await this.service.close();
+  }
 }
-
-const verifyById: Verify = (_accessToken, _refreshToken, profile, done) => done(null, { id: profile.id });
-
-/** The option `userProfile` for a service with opaque tokens. */
-export const idFromApi: StrategyOptions['userProfile'] = async (client) => {
-  const { data } = await client.get<{ data: { id: string } }>('/user');
-  return { id: data.id };
-};
-
-/** The option `grantId` of an application whose users have an id. */
-export const byUser = (_req: unknown, user: { id: string }): string => user.id;
-
-/** A handler that logs a user of the application in, without the service. */
-export const logInLocally =
-  (id?: string): Handler =>
-  (req, res, next) =>
-    req.logIn({ id: id ?? String(Reflect.get(req, 'params').id) } as Express.User, (error) =>
-      error ? next(error) : sendJson(res, {}),
-    );
-
-/** A handler that logs out by Passport's own method. */
-export const logOutLocally: Handler = (req, res, next) =>
-  req.logout((error) => (error ? next(error) : sendJson(res, {})));
-
-/** The option `callback` of an application that answers with what Passport tells it. */
-export const tellOutcome =
-  ({ passport }: World): Handler =>
-  (req, res, next) =>
-    passport.authenticate('oauth-app', (error: unknown, user: unknown, info: unknown, status: unknown) =>
-      sendJson(res, { error, user, info, status }),
-    )(req, res, next);
 
 /** Starts a service and an application that uses it, both on free ports. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
@@ -132,123 +131,13 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   // No kept connection ends under a request.
   const server = createServer({ keepAliveTimeout: 0 });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  service.register({ clientID: service.options.clientID, redirectUrls: [`${url}/callback`] });
-  const strategy = new Strategy(
-    { ...service.options, callbackURL: `${url}/callback`, scope: ['project', 'tm'], ...options.strategy },
-    ('verify' in options ? options.verify : verifyById) as Verify,
-  );
-  const sessionOptions = options.session === false ? undefined : options.session;
-  const store = (sessionOptions?.store ?? new session.MemoryStore()) as session.MemoryStore;
-  const world = createWorld(url, server, service, strategy, store);
-  server.on('request', createApp(world, options));
-  if (options.running === undefined) return world;
-  return { ...world, close: () => closeApplication(strategy, server) };
+  return new World(server, service, options);
 }
 
-function createWorld(
-  url: string,
-  server: Server,
-  service: Emulator,
-  strategy: Strategy,
-  store: session.MemoryStore,
-): World {
-  const passport = new passportModule.Passport();
-  passport.use(strategy as passportModule.Strategy);
-  passport.serializeUser((user, done) => done(null, user));
-  passport.deserializeUser((user: Express.User, done) => done(null, user));
-  const stored = () => entriesOf(store);
-  const world: World = {
-    url,
-    service,
-    strategy,
-    store,
-    passport,
-    errors: [],
-    begin: async (browser, choice, login = '/login') => {
-      const page = await browser.visit(`${url}${login}`);
-      const location = page.headers.get('location');
-      if (page.status !== 302 || !location) throw new Error(`The login route answered ${page.status}: ${page.text}`);
-      return service.approve(location, choice);
-    },
-    logIn: async (browser, user) => browser.visit(await world.begin(browser, user === undefined ? {} : { user })),
-    tokenRequests: () => service.requests.filter((request) => request.path === '/oauth/token'),
-    stored,
-    grantKeys: () => stored().flatMap(([key, entry]) => ('grant' in entry ? [key] : [])),
-    references: () => stored().flatMap(([, entry]) => (strategy.name in entry ? [String(entry[strategy.name])] : [])),
-    close: async () => {
-      await closeApplication(strategy, server);
-      await service.close();
-    },
-  };
-  return world;
-}
+const verifyById: Verify = (_accessToken, _refreshToken, profile, done) => done(null, { id: profile.id });
 
-function createApp(world: World, options: WorldOptions): (req: IncomingMessage, res: ServerResponse) => void {
-  const { framework = 'express', session: sessionOptions = {} } = options;
-  const make = { connect, express }[framework] as () => unknown;
-  const app = make() as App;
-  options.before?.(app);
-  if (sessionOptions) {
-    const { store } = world;
-    const usual = { secret: 'session secret', resave: false, saveUninitialized: false, store };
-    app.use(session({ ...usual, ...sessionOptions }) as unknown as Handler);
-  }
-  app.use(sessionOptions ? (world.passport.session() as Handler) : passportSessionIfAny(world.passport));
-  options.beforeClient?.(app, world);
-  if (!options.withoutApiClient) app.use(apiClient(world.strategy));
-  if (framework === 'connect') connectRoutes(app, world, options);
-  else expressRoutes(app, world, options);
-  options.routes?.(app, world);
-  app.use((_req: Req, res: ServerResponse) => sendJson(res, { home: true }));
-  app.use((error: PassedError, _req: Req, res: ServerResponse, _next: Next) => {
-    world.errors.push(error);
-    res.statusCode = error.status ?? 500;
-    sendJson(res, { name: error.name, code: error.code, message: error.message });
-  });
-  return app as unknown as (req: IncomingMessage, res: ServerResponse) => void;
-}
-
-/** Passport's own middleware refuses requests without a session; here they are to reach what is tested. */
-function passportSessionIfAny(passport: Passport): Handler {
-  const authenticateSession = passport.session() as Handler;
-  return (req, res, next) => (req.session ? authenticateSession(req, res, next) : next());
-}
-
-function connectRoutes(app: App, world: World, options: WorldOptions): void {
-  app.use('/login', authenticate(world, options));
-  app.use('/callback', options.callback?.(world) ?? authenticate(world, options));
-  app.use('/projects', (req, res, next) => sendProjects(req, res).catch(next));
-  app.use('/whoami', (req, res) => sendJson(res, who(req)));
-  app.use('/logout', logout(world.strategy));
-  app.use('/logout', (_req, res) => sendJson(res, {}));
-  app.use('/private', requireAuthorization({ login: '/login' }));
-}
-
-function expressRoutes(app: App, world: World, options: WorldOptions): void {
-  app.get('/login', authenticate(world, options));
-  app.all('/callback', options.callback?.(world) ?? authenticate(world, options, { successReturnToOrRedirect: '/' }));
-  app.get('/projects', requireAuthorization({ login: '/login' }), (req, res, next) =>
-    sendProjects(req, res).catch(next),
-  );
-  app.get('/whoami', (req, res) => sendJson(res, who(req)));
-  app.post('/logout', logout(world.strategy), (_req, res) => sendJson(res, {}));
-}
-
-function authenticate(world: World, options: WorldOptions, redirects: object = {}): Handler {
-  // Passport takes an instance as well as a name; its types know of the name only.
-  const which = (options.byInstance ? world.strategy : world.strategy.name) as string;
-  return world.passport.authenticate(which, { ...redirects, ...options.authenticate }) as Handler;
-}
-
-function who(req: Req & { apiClient?: ApiClient }): object {
-  const { authorized, grantId, organizationDomain, baseUrl } = req.apiClient ?? {};
-  return { user: req.user, authorized, grantId, organizationDomain, baseUrl, session: req.session };
-}
-
-async function sendProjects(req: Req, res: ServerResponse): Promise<void> {
-  sendJson(res, await req.apiClient.projects());
-}
+/** The option `grantId` of an application whose users have an id. */
+export const byUser = (_req: unknown, user: { id: string }): string => user.id;
 
 /** Answers with JSON, under any framework. */
 export function sendJson(res: ServerResponse, body: unknown): void {
@@ -256,13 +145,53 @@ export function sendJson(res: ServerResponse, body: unknown): void {
   res.end(JSON.stringify(body) ?? 'null');
 }
 
-function entriesOf(store: session.MemoryStore): [string, Record<string, unknown>][] {
-  const sessions = (Reflect.get(store, 'sessions') ?? {}) as Record<string, string>;
-  return Object.entries(sessions).map(([key, text]) => [key, JSON.parse(text)]);
+function createApp(world: World, options: WorldOptions): App {
+  const { framework = 'express', session: sessionOptions = {} } = options;
+  const app = { connect, express }[framework]() as App;
+  options.before?.(app);
+  if (sessionOptions) {
+    const usual = { secret: 'session secret', resave: false, saveUninitialized: false, store: world.store };
+    app.use(session({ ...usual, ...sessionOptions }));
+  }
+  const passportSession: Handler = world.passport.session();
+  // It refuses requests without a session; here they are to reach what is tested.
+  app.use((req, res, next) => (sessionOptions || req.session ? passportSession(req, res, next) : next()));
+  options.beforeClient?.(app, world);
+  if (!options.withoutApiClient) app.use(apiClient(world.strategy));
+  addRoutes(app, world, options);
+  options.routes?.(app, world);
+  app.use((_req, res) => sendJson(res, { home: true }));
+  app.use(((error, _req, res, _next) => {
+    world.errors.push(error);
+    res.statusCode = error.status ?? 500;
+    sendJson(res, { name: error.name, code: error.code, message: error.message });
+  }) as ErrorHandler);
+  return app;
 }
 
-async function closeApplication(strategy: Strategy, server: Server): Promise<void> {
-  await strategy.close();
-  server.closeAllConnections();
-  await new Promise((resolve) => server.close(resolve));
+function addRoutes(app: App, world: World, { authenticate, byInstance, callback, framework }: WorldOptions): void {
+  // Passport takes an instance as well as a name; its types know of the name only.
+  const which = (byInstance ? world.strategy : world.strategy.name) as string;
+  const login = (redirects?: object): Handler => world.passport.authenticate(which, { ...redirects, ...authenticate });
+  const guard = requireAuthorization({ login: '/login' }) as Handler;
+  const projects: Handler = async (req, res) => sendJson(res, await req.apiClient.projects());
+  const whoami: Handler = (req, res) => {
+    const { authorized, grantId, organizationDomain, baseUrl } = req.apiClient ?? {};
+    sendJson(res, { user: req.user, authorized, grantId, organizationDomain, baseUrl, session: req.session });
+  };
+  if (framework === 'connect') {
+    app.use('/login', login());
+    app.use('/callback', callback?.(world) ?? login());
+    app.use('/projects', (req, res, next) => Promise.resolve(projects(req, res, next)).catch(next));
+    app.use('/whoami', whoami);
+    app.use('/logout', logout(world.strategy) as Handler);
+    app.use('/logout', (_req, res) => sendJson(res, {}));
+    app.use('/private', guard);
+  } else {
+    app.get('/login', login());
+    app.all('/callback', callback?.(world) ?? login({ successReturnToOrRedirect: '/' }));
+    app.get('/projects', guard, projects);
+    app.get('/whoami', whoami);
+    app.post('/logout', logout(world.strategy), (_req, res) => sendJson(res, {}));
+  }
 }
