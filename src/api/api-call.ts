@@ -1,6 +1,6 @@
 import { OAuthAppError, ofStrategy, publicName, ServiceUnavailableError } from '../errors.js';
 import { apiChannel } from '../events.js';
-import { type HttpStreamRequest, retryAfterMs } from '../http/message.js';
+import { type HttpRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from '../waiting.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
@@ -146,7 +146,7 @@ export class ApiCall<A extends ResponseHead> {
       authorized = { given: headers, headers: [...authorization, ...headers] };
       authorizedHeaders.set(credential, authorized);
     }
-    const request: HttpStreamRequest = {
+    const request: HttpRequest = {
       origin,
       path,
       method,

@@ -1,4 +1,4 @@
-import { type HttpHeaders, type HttpStreamRequest, retryAfterMs } from '../http/message.js';
+import { type HttpHeaders, type HttpRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { MAX_TIMER_MS } from '../waiting.js';
 import type { Credential } from './api-context.js';
@@ -78,7 +78,7 @@ export interface Attempt<A> {
   readonly path: string;
   /** True if a redirect has led to this path. */
   readonly isRedirected: boolean;
-  readonly request: HttpStreamRequest;
+  readonly request: HttpRequest;
   /** Its permit among the requests of the account, if these are limited. */
   readonly permit: Permit | undefined;
   answer: A | undefined;

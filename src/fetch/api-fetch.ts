@@ -10,8 +10,8 @@ import { type RequestBodyInit, readableOf } from '../api/request-body.js';
 import { type RequestTarget, targetOf } from '../api/request-target.js';
 import { safeCause } from '../redaction.js';
 import { abortable } from '../waiting.js';
-import { FETCHED, type FetchedResponse } from './fetched-exchange.js';
 import { fetchedResponse, headerPairs, withAddress } from './fetched-response.js';
+import { FETCHED, type FetchedResponse } from './streamed-exchange.js';
 
 /** Set by the HTTP connection. `fetch` drops them, as browsers do, because SDKs send them. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([

@@ -1,17 +1,18 @@
-import { pipeline, Readable } from 'node:stream';
+import { pipeline, Readable, type Transform } from 'node:stream';
 import type { ResponseMode } from '../api/response.js';
 import type { Deadlines } from '../http/deadlines.js';
-import { createDecoder, decodedHeaders } from '../http/decoding.js';
-import { decodeHeaders, Exchange } from '../http/exchange.js';
-import { type HttpStream, type HttpStreamRequest, headerValue } from '../http/message.js';
+import { type ContentEncoding, decodedHeaders, decodingError } from '../http/decoding.js';
+import { decodeHeaders, Exchange, joined } from '../http/exchange.js';
+import { type HttpRequest, type HttpResponse, type HttpStream, headerValue } from '../http/message.js';
+import type { TransportError } from '../http/transport-error.js';
 
 /** Bytes that are queued for the reader before the service has to pause. */
 const MAX_QUEUED_BYTES = 64 * 1024;
 
-/** How long a reader may pause. An unread response must not keep its connection forever. */
+/** How long a reader may pause, in milliseconds. An unread response must not keep its connection forever. */
 const MAX_READER_PAUSE_MS = 5 * 60_000;
 
-/** How often a pause beyond the time limit is weighed against requests that wait for a connection. */
+/** How often a pause beyond the time limit is weighed against requests that wait for a connection, in milliseconds. */
 const POOL_CHECK_MS = 1_000;
 
 /** Ends the requests whose bodies were garbage collected unread. */
@@ -19,38 +20,34 @@ const unreachable = new FinalizationRegistry<{ handleEvent(): void }>((exchange)
 
 /** Receives a response as soon as its headers arrive, and passes the body on as fast as it is read. */
 export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
-  readonly #bodyError: (error: unknown) => unknown;
-  /** Chunks that the reader has not asked for yet. */
-  readonly #queue: Buffer[] = [];
+  /** Bytes in {@link chunks}, which the reader has not asked for yet. */
   #queuedBytes = 0;
-  readonly #limitsEvents: boolean;
   #isPaused = false;
   #isComplete = false;
   /** The body while its reader waits for a chunk. */
   #waiting: Readable | undefined;
   /** Weak, because the connection refers to this object: a body that its reader has dropped must be collected. */
   #body: WeakRef<Readable> | undefined;
-  /** When the whole has to be received, on the clock of {@link Deadlines}; `Infinity` for no such limit. */
+  /** When the whole response must have arrived, on the clock of {@link Deadlines}; `Infinity` for no such limit. */
   #endsAt: number;
-  /** When the pause of the reader has lasted too long, on the same clock. */
+  /** When the reader's pause has lasted too long, on the same clock. */
   #pauseEndsAt = Infinity;
 
   constructor(
-    request: HttpStreamRequest,
+    request: HttpRequest,
     deadlines: Deadlines,
     resolve: (response: R | HttpStream | Promise<R | HttpStream>) => void,
     reject: (error: unknown) => void,
   ) {
     super(request, deadlines, resolve, reject);
-    this.#endsAt = request.timeoutCovers === 'total' ? performance.now() + request.timeoutMs : Infinity;
-    this.#limitsEvents = request.timeoutCovers !== 'silence';
-    this.#bodyError = request.bodyError ?? ((error) => error);
+    const { timeoutCovers = 'total', timeoutMs } = request;
+    this.#endsAt = timeoutCovers === 'total' ? performance.now() + timeoutMs : Infinity;
   }
 
   protected override connected(): void {
     const { body, timeoutMs } = this.request;
     if (this.#endsAt !== Infinity || !(body instanceof Readable)) return;
-    // An upload takes as long as it needs while it flows. The dispatcher reads the body from this turn on too.
+    // An upload takes as long as it needs while it flows. The dispatcher starts to read the body in this turn too.
     body.on('data', () => {
       if (this.status === 0) this.deadlines.extend(this, timeoutMs);
     });
@@ -60,15 +57,15 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     const { status, encoding } = this;
     const headers = decodeHeaders(this.headers);
     if (status >= 400) this.#endsAt = Math.min(this.#endsAt, this.expiresAt);
-    const wanted = (reader: Readable) => this.#wanted(reader);
+    const passOn = (reader: Readable) => this.#passOn(reader);
     const body = new Readable({
       // Reads nothing ahead: it asks for a chunk if, and only if, a reader waits for one.
       highWaterMark: 0,
       read(this: Readable) {
-        wanted(this);
+        passOn(this);
       },
       destroy: (error, callback) => {
-        // Ends the request if it is still running: there is no reader.
+        // Without a reader, a request that still runs is of no use.
         this.fail('aborted');
         callback(error);
       },
@@ -81,7 +78,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
       this.handOver({ status, headers, body });
       return;
     }
-    const decoded = createDecoder(encoding, this.#bodyError).then((decoder) => ({
+    const decoded = createDecoder(encoding, (error) => this.#visible(error)).then((decoder) => ({
       status,
       headers: decodedHeaders(headers),
       body: keepFailuresLocal(pipeline(body, decoder, () => {})),
@@ -89,30 +86,22 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     this.handOver(decoded);
   }
 
-  protected override receive(chunk: Buffer): boolean {
-    const reader = this.#waiting;
-    if (reader === undefined) {
-      this.#queue.push(chunk);
-      this.#queuedBytes += chunk.length;
-      this.#isPaused = this.#queuedBytes >= MAX_QUEUED_BYTES;
-      return !this.#isPaused;
-    }
-    this.#waiting = undefined;
-    this.#readerPauses();
-    reader.push(chunk);
-    return true;
+  protected override received(chunk: Buffer): boolean {
+    this.#queuedBytes += chunk.length;
+    if (this.#waiting) this.#passOn(this.#waiting);
+    this.#isPaused = this.#queuedBytes >= MAX_QUEUED_BYTES;
+    return !this.#isPaused;
   }
 
   protected override complete(): void {
     this.#isComplete = true;
-    this.#waiting?.push(null);
-    this.#waiting = undefined;
+    if (this.#waiting) this.#passOn(this.#waiting);
   }
 
   protected override failed(error: unknown): void {
-    const seen = this.#bodyError(error);
     const body = this.#waiting ?? this.#body?.deref();
     this.#waiting = undefined;
+    const seen = body && this.#visible(error);
     // A stream fails with an Error only; the reason of the caller's signal may be anything.
     body?.destroy(seen instanceof Error ? seen : new DOMException('This operation was aborted', 'AbortError'));
   }
@@ -126,9 +115,10 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     }
   }
 
-  /** Gives the reader its next chunk, or begins to wait for it. */
-  #wanted(reader: Readable): void {
-    const chunk = this.#queue.shift();
+  /** Gives the reader its next chunk, or the end, or lets it wait. */
+  #passOn(reader: Readable): void {
+    const chunk = this.chunks.shift();
+    this.#waiting = undefined;
     if (chunk !== undefined) {
       this.#queuedBytes -= chunk.length;
       if (!this.#isComplete) this.#readerPauses();
@@ -138,34 +128,62 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
       this.#waiting = reader;
       this.#limit(this.#mayBeSilent ? Infinity : this.request.timeoutMs);
     }
-    if (!this.#isPaused || this.#queue.length > 0) return;
+    if (!this.#isPaused || this.chunks.length > 0) return;
     this.#isPaused = false;
     this.resume?.();
   }
 
   /**
-   * The service has done its part, as far as is known. After the time limit, a paused reader loses the slot of its account, and
-   * its connection if other requests wait for one. After some minutes it loses the connection in any case.
+   * Limits the pause of a reader for which the service has done its part. After the time limit it loses the slot of its
+   * account, and its connection if other requests wait for one; after some minutes it loses the connection in any case.
    */
   #readerPauses(): void {
     this.#pauseEndsAt = performance.now() + MAX_READER_PAUSE_MS;
     this.#limit(Math.min(this.request.timeoutMs, MAX_READER_PAUSE_MS));
   }
 
-  /** Event streams may be silent for as long as they like, unless the caller has said otherwise. */
+  /** True for an event stream, unless the caller limits its silence. */
   get #mayBeSilent(): boolean {
-    if (this.#limitsEvents) return false;
+    if (this.request.timeoutCovers !== 'silence') return false;
     return /^text\/event-stream(?:;|$)/i.test(headerValue(this.bodyHeaders, 'content-type') ?? '');
   }
 
   #limit(ms: number): void {
     this.deadlines.extend(this, this.#endsAt === Infinity ? ms : Math.min(ms, this.#endsAt - performance.now()));
   }
+
+  #visible(error: unknown): unknown {
+    const { bodyError } = this.request;
+    return bodyError ? bodyError(error) : error;
+  }
 }
 
 /** Keeps the failure of an unread stream from ending the process. Readers still get the error. */
 function keepFailuresLocal<S extends Readable>(stream: S): S {
   return stream.on('error', () => {});
+}
+
+/** Creates a stream that decodes. @param bodyError Returns the error that it fails with if the data is damaged */
+async function createDecoder(
+  encoding: ContentEncoding,
+  bodyError: (error: TransportError) => unknown,
+): Promise<Transform> {
+  const zlib = await import('node:zlib');
+  const create = { gzip: zlib.createGunzip, deflate: zlib.createInflate, br: zlib.createBrotliDecompress }[encoding];
+  const decoder = create();
+  const { _destroy: destroy, _flush: flush } = decoder;
+  decoder._destroy = (fault, callback) => {
+    // Brotli has other codes. System errors have a number too, and a `syscall`.
+    const isOfZlib = fault !== null && 'errno' in fault && !('syscall' in fault);
+    const seen = isOfZlib ? bodyError(decodingError(fault)) : fault;
+    destroy.call(decoder, seen instanceof Error ? seen : null, callback);
+  };
+  // An empty body is valid in every encoding.
+  decoder._flush = (callback) => {
+    if (decoder.bytesWritten === 0) callback();
+    else flush.call(decoder, callback);
+  };
+  return decoder;
 }
 
 /** Responses whose body is still to be read. */
@@ -191,3 +209,43 @@ async function readErrorBody({ body }: HttpStream): Promise<Buffer> {
   }
   return Buffer.concat(chunks).subarray(0, MAX_ERROR_BYTES);
 }
+
+/**
+ * Receives a response as soon as its headers arrive: with its complete body if that came with them, as small ones do,
+ * otherwise with a stream. A stream costs more than the rest of a small request.
+ */
+export class FetchedExchange extends StreamedExchange<HttpResponse> {
+  /** True between the headers and the end of the turn in which they arrived. */
+  #isEarly = false;
+
+  protected override begin(): void {
+    if (this.encoding !== 'identity') {
+      super.begin();
+      return;
+    }
+    this.#isEarly = true;
+    queueMicrotask(() => {
+      if (this.isSettled) return;
+      this.#isEarly = false;
+      super.begin();
+    });
+  }
+
+  protected override complete(): void {
+    const { status, headers } = this;
+    if (this.#isEarly) this.handOver({ status, headers: decodeHeaders(headers), body: joined(this.chunks) });
+    else super.complete();
+  }
+}
+
+/** A response of any status, with a complete body if it arrived with the headers. */
+export type FetchedResponse = HttpResponse | HttpStream;
+
+/** How {@link FetchedResponse}s are received. */
+export const FETCHED: ResponseMode<FetchedResponse> = Object.freeze({
+  isBuffered: false,
+  exchange: FetchedExchange,
+  discard: ({ body }: FetchedResponse) => {
+    if (body instanceof Readable) body.destroy();
+  },
+});

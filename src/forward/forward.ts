@@ -8,7 +8,7 @@ import { methodOf, requestTo } from '../api/call-options.js';
 import { apiPath } from '../api/request-target.js';
 import { readOptions } from '../checks.js';
 import { ConfigurationError, ForwardError, ofStrategy, ServiceUnavailableError } from '../errors.js';
-import { FETCHED, FetchedExchange, type FetchedResponse } from '../fetch/fetched-exchange.js';
+import { FETCHED, FetchedExchange, type FetchedResponse } from '../fetch/streamed-exchange.js';
 import type { Expiring } from '../http/deadlines.js';
 import { clientProperty, type Handler, type ManyStrategies, manyOf } from '../middleware/api-client.js';
 import { hostOf, isSameOrigin, pathOf, refuseFramework } from '../session/visit.js';

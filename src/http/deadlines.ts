@@ -1,34 +1,31 @@
 /** `setTimeout` fires at once beyond 2^31 - 1 ms, so longer waits are split. */
 const MAX_WAIT_MS = 2 ** 30;
 
-/** Minimum time between two scans. Limits the work, and how late an expiry may be. */
+/** Minimum time between two scans, in milliseconds. */
 const RESOLUTION_MS = 20;
 
-/** A scan that is this late, in milliseconds, follows a suspension or a busy event loop: responses may not have been read yet. */
+/** A scan this late, in milliseconds, follows a suspension or a busy event loop: responses may be unread. */
 const LATE_MS = 100;
 
-/** Most scans in a row that expire nothing: however busy the event loop is, a request expires eventually. */
+/** Maximum number of postponed scans in a row: a request expires eventually, however busy the event loop is. */
 const MAX_POSTPONEMENTS = 5;
 
 /** Something that ends at a deadline. */
 export interface Expiring {
-  /** The deadline, on the clock of {@link Deadlines}; `Infinity` for none. Set by `Deadlines`. */
+  /** The deadline, by `performance.now()`; `Infinity` for none. Set by {@link Deadlines}. */
   expiresAt: number;
-  /** The entries before and after it, in the order of arrival. Set by `Deadlines`. */
+  /** Its neighbours in the list. Set by {@link Deadlines}. */
   earlier?: Expiring | undefined;
   later?: Expiring | undefined;
-  /** @param now On the clock of {@link Deadlines}; `Infinity` if nothing may go on. */
+  /** @param now By `performance.now()`; `Infinity` to end it in any case. */
   expire(now: number): void;
 }
 
 /**
- * One timer for all requests in flight.
+ * One timer for all requests in flight, which scans their list at the earliest deadline: most requests finish long before.
  *
- * Most requests finish long before their deadline, so a timer each is wasteful. Requests join a list; a single timer
- * scans it at the earliest deadline.
- *
- * The list is linked through its entries. V8 replaces the table of a `Set` again and again as requests come and go, and
- * each table refers to the next: once one is old, all later ones survive with their requests until a full collection.
+ * The list is linked through its entries. A `Set` gets a new table again and again as requests come and go, and each table
+ * refers to the next: once one is old, all later ones survive with their requests until a full garbage collection.
  */
 export class Deadlines {
   #first: Expiring | undefined;
@@ -43,7 +40,7 @@ export class Deadlines {
     return this.#size;
   }
 
-  /** Calls `entry.expire()` after `timeoutMs`, some 20 to 40 ms late, unless it is removed before. */
+  /** Calls `entry.expire()` after `timeoutMs`, 20 to 40 ms late, unless the entry is removed first. */
   add(entry: Expiring, timeoutMs: number): void {
     if (entry !== this.#first && entry.earlier === undefined) {
       if (this.#size === 0) this.#timer?.ref();
@@ -60,7 +57,7 @@ export class Deadlines {
   extend(entry: Expiring, timeoutMs: number): void {
     const now = performance.now();
     entry.expiresAt = now + timeoutMs;
-    // A scan that is near stays where it is: entries that are past their deadline and extended again must not put it off.
+    // A scan that is due soon stays: entries that are extended past their deadline must not put it off.
     if (Math.max(entry.expiresAt, now + RESOLUTION_MS) < this.#nextScan) this.#scheduleScan(entry.expiresAt, now);
   }
 
@@ -79,7 +76,7 @@ export class Deadlines {
     if (this.#size === 0) this.#timer?.unref();
   }
 
-  /** Expires the entries whose deadline is at `now` or before. Returns the earliest deadline of the others. */
+  /** Expires the entries that are due at `now`. Returns the earliest deadline of the others. */
   expireUntil(now: number): number {
     let earliest = Infinity;
     const due: Expiring[] = [];
@@ -88,9 +85,9 @@ export class Deadlines {
       else due.push(entry);
     }
     for (const entry of due) {
-      // One that expires may end another, or give it more time.
-      const isWaiting = entry === this.#first || entry.earlier !== undefined;
-      if (!isWaiting || entry.expiresAt > now) continue;
+      // Another entry's expiry may have removed or extended it.
+      const isListed = entry === this.#first || entry.earlier !== undefined;
+      if (!isListed || entry.expiresAt > now) continue;
       this.remove(entry);
       entry.expire(now);
     }
@@ -110,8 +107,8 @@ export class Deadlines {
     const lateMs = now - this.#nextScan;
     this.#timer = undefined;
     this.#nextScan = Infinity;
-    // Timers run before sockets are read: what has arrived by now gets a turn of the event loop. A process that is suspended
-    // before that turn ends gets another one.
+    // Timers run before sockets are read: responses that have arrived get a turn of the event loop, and another one if the
+    // process was suspended during that turn.
     if (this.#postponements === 0 || (lateMs > LATE_MS && this.#postponements < MAX_POSTPONEMENTS)) {
       this.#postponements++;
       this.#scheduleScan(now, now);

@@ -1,4 +1,3 @@
-import type { Transform } from 'node:stream';
 import type { ZlibOptions } from 'node:zlib';
 import type { HttpHeaders } from './message.js';
 import { TransportError } from './transport-error.js';
@@ -6,7 +5,7 @@ import { TransportError } from './transport-error.js';
 /** A content encoding that is decoded here (RFC 9110, 8.4.1; RFC 7932). */
 export type ContentEncoding = 'gzip' | 'deflate' | 'br';
 
-/** Value for `Accept-Encoding`. Without deflate, of which servers send two forms that only a complete body distinguishes (RFC 9110, 8.4.1.2). */
+/** Value for `Accept-Encoding`. Without deflate: servers send two forms of it, which only a complete body tells apart (RFC 9110, 8.4.1.2). */
 export const ACCEPTED_ENCODINGS = 'gzip, br';
 
 const ENCODINGS: Readonly<Record<string, ContentEncoding | 'identity'>> = {
@@ -19,8 +18,8 @@ const ENCODINGS: Readonly<Record<string, ContentEncoding | 'identity'>> = {
 };
 
 /**
- * Returns the content encoding of a response: `identity` if it has none, `undefined` if it is unknown or a chain of
- * several. Chains multiply what a small body may grow to, and no service needs them.
+ * Returns the content encoding of a response: `identity` if it has none, `undefined` if it is unknown or a chain. Chains
+ * multiply the size that a small body may decode to, and no service needs them.
  */
 export function contentEncoding(headers: HttpHeaders): ContentEncoding | 'identity' | undefined {
   const value = headers['content-encoding'];
@@ -64,34 +63,8 @@ export async function decode(body: Buffer, encoding: ContentEncoding, maxBytes: 
   });
 }
 
-/**
- * Creates a stream that decodes what is written to it. An empty body is valid in every encoding.
- *
- * @param bodyError Returns the error that the stream fails with if the data is damaged. Errors of the body itself are
- *   passed on unchanged.
- */
-export async function createDecoder(
-  encoding: ContentEncoding,
-  bodyError: (error: TransportError) => unknown,
-): Promise<Transform> {
-  const zlib = await import('node:zlib');
-  const create = { gzip: zlib.createGunzip, deflate: zlib.createInflate, br: zlib.createBrotliDecompress }[encoding];
-  const decoder = create();
-  const { _destroy: destroy, _flush: flush } = decoder;
-  decoder._destroy = (fault, callback) => {
-    // Brotli has other codes. System errors have a number too, and a `syscall`.
-    const isOfZlib = fault !== null && 'errno' in fault && !('syscall' in fault);
-    const seen = isOfZlib ? bodyError(decodingError(fault)) : fault;
-    destroy.call(decoder, seen instanceof Error ? seen : null, callback);
-  };
-  decoder._flush = (callback) => {
-    if (decoder.bytesWritten === 0) callback();
-    else flush.call(decoder, callback);
-  };
-  return decoder;
-}
-
-function decodingError(fault: Error): TransportError {
+/** Returns the error for a fault of zlib. */
+export function decodingError(fault: Error): TransportError {
   const isTooLarge = 'code' in fault && fault.code === 'ERR_BUFFER_TOO_LARGE';
   return new TransportError(isTooLarge ? 'too-large' : 'encoding', true, fault);
 }

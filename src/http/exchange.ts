@@ -1,7 +1,7 @@
 import type { Agent, Dispatcher } from 'undici';
 import type { Deadlines, Expiring } from './deadlines.js';
 import { type ContentEncoding, contentEncoding, decode, decodedHeaders } from './decoding.js';
-import type { HttpHeaders, HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
+import type { HttpHeaders, HttpRequest, HttpResponse } from './message.js';
 import { faultCode, TransportError, type TransportFault, transportError } from './transport-error.js';
 
 /** Headers as undici's parser reports them: names and values in turn. */
@@ -11,19 +11,15 @@ const nothing = () => {};
 
 const NO_BODY = Buffer.alloc(0);
 
-const NO_RAW_HEADERS: RawHeaders = [];
-
-const NO_HEADERS: HttpHeaders = {};
-
-/** Lengths of the names `content-type`, `content-length` and `content-encoding`. Headers of other lengths are not decoded; comparing lengths is cheaper than names. */
+/** Lengths of the names `content-type`, `content-length` and `content-encoding`: comparing lengths is cheaper than names. */
 const BODY_HEADER_LENGTHS: ReadonlySet<number> = new Set([12, 14, 16]);
 
 /**
  * One request and its response: the handler that a dispatcher of undici calls.
  *
- * It goes straight to the dispatcher: undici's own `request` puts a readable stream between, which costs a third of
- * the throughput for responses that are read as a whole anyway. The handler interface is that of undici up to 6: undici
- * 7 calls such a handler directly, but wraps one of its newer interface in two more objects and decodes all headers.
+ * It goes straight to the dispatcher: undici's `request` puts a readable stream in between, which costs a third of the
+ * throughput for responses that are read as a whole anyway. The handler interface is that of undici up to 6. undici 7
+ * still calls it directly, but wraps a handler of its newer interface in two objects and decodes all headers.
  */
 export abstract class Exchange<R> implements Expiring {
   expiresAt = 0;
@@ -31,23 +27,24 @@ export abstract class Exchange<R> implements Expiring {
   later: Expiring | undefined = undefined;
   protected readonly request: HttpRequest;
   protected readonly deadlines: Deadlines;
-  /** The final status; 0 before. */
+  /** The final status; 0 until it arrives. */
   protected status = 0;
-  protected headers: RawHeaders = NO_RAW_HEADERS;
-  /** Those that describe the body, and maybe others. */
-  protected bodyHeaders: HttpHeaders = NO_HEADERS;
-  /** An encoding that cannot be decoded counts as `identity`. */
+  protected headers: RawHeaders = [];
+  /** Includes the headers that describe the body. */
+  protected bodyHeaders: HttpHeaders = {};
+  /** `identity` also for an encoding that cannot be decoded. */
   protected encoding: ContentEncoding | 'identity' = 'identity';
-  /** Makes the dispatcher read on after {@link receive} returned false. */
+  /** The parts of the body, as received. */
+  protected readonly chunks: Buffer[] = [];
+  protected isSettled = false;
+  /** Makes the dispatcher read on after {@link received} returned false. */
   protected resume: (() => void) | undefined;
   #resolve: (response: R | Promise<R>) => void;
   #reject: (error: unknown) => void;
   /** Set once there is a connection: from then on, something may have been sent. */
   #abort: ((reason: Error) => void) | undefined;
-  /** Has the request's connection. */
   #pool: Agent | undefined;
-  #received = 0;
-  #isSettled = false;
+  #receivedBytes = 0;
 
   constructor(
     request: HttpRequest,
@@ -63,16 +60,16 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Called when there is a connection, before anything is sent. */
   protected connected?(): void;
-  /** Called when the final status and headers are there. */
+  /** Called when the final status and headers have arrived. */
   protected begin?(): void;
-  /** Called for each part of the body, as received. Returns false to get no more until {@link resume} is called. */
-  protected abstract receive(chunk: Buffer): boolean;
+  /** Called after each addition to {@link chunks}. Returns false to pause until {@link resume} is called. */
+  protected received?(chunk: Buffer): boolean;
   /** Called when the body is complete. */
   protected abstract complete(): void;
-  /** Called when the exchange fails, after the headers too. */
+  /** Called when the exchange fails, before or after the headers. */
   protected failed?(error: unknown): void;
 
-  /** Sends the request. To be called once. @param pool The dispatcher, unless it is one of the user */
+  /** Sends the request. Call it once. @param pool The dispatcher, unless the application provided it */
   start(dispatcher: Dispatcher, pool: Agent | undefined): void {
     const { origin, path, method, headers, body = null, signal, timeoutMs } = this.request;
     if (signal?.aborted) {
@@ -91,7 +88,7 @@ export abstract class Exchange<R> implements Expiring {
     }
   }
 
-  /** Ends the exchange: the caller's signal was aborted. */
+  /** Ends the exchange when the caller's signal aborts. */
   handleEvent(): void {
     this.fail('aborted');
   }
@@ -108,8 +105,8 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Called once there is a connection, before anything is sent. */
   onConnect(abort: (reason: Error) => void): void {
-    // It ended while it waited for a connection: nothing may be sent.
-    if (this.#isSettled) abort(new TransportError('aborted', false));
+    // It failed while it waited for a connection: send nothing.
+    if (this.isSettled) abort(new TransportError('aborted', false));
     else {
       this.#abort = abort;
       this.connected?.();
@@ -118,7 +115,7 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Called for each informational response, and for the final one. */
   onHeaders(status: number, headers: RawHeaders, resume: () => void): boolean {
-    if (this.#isSettled || status < 200 || this.status !== 0) return true;
+    if (this.isSettled || status < 200 || this.status !== 0) return true;
     const { maxBytes = Infinity, method } = this.request;
     const bodyHeaders = decodeHeaders(headers, BODY_HEADER_LENGTHS);
     this.status = status;
@@ -136,15 +133,18 @@ export abstract class Exchange<R> implements Expiring {
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#isSettled) return true;
-    this.#received += chunk.length;
-    if (this.#received <= (this.request.maxBytes ?? Infinity)) return this.receive(chunk);
-    this.fail('too-large');
-    return true;
+    if (this.isSettled) return true;
+    this.#receivedBytes += chunk.length;
+    if (this.#receivedBytes > (this.request.maxBytes ?? Infinity)) {
+      this.fail('too-large');
+      return true;
+    }
+    this.chunks.push(chunk);
+    return this.received?.(chunk) ?? true;
   }
 
   onComplete(): void {
-    if (this.#isSettled) return;
+    if (this.isSettled) return;
     if (this.status === 0) {
       this.onError(new Error('The dispatcher ended the request without a response'));
       return;
@@ -154,33 +154,33 @@ export abstract class Exchange<R> implements Expiring {
   }
 
   onError(fault: unknown): void {
-    if (this.#isSettled) return;
+    if (this.isSettled) return;
     // The Content-Length of a 304 is that of the representation (RFC 9110, 8.6); undici expects a body of that length.
     if (this.status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
       this.onComplete();
       return;
     }
     const { body, origin } = this.request;
-    this.#end(ownFault(body, fault) ?? transportError(fault, this.#abort !== undefined, origin));
+    this.#end(uploadFault(body, fault) ?? transportError(fault, this.#abort !== undefined, origin));
   }
 
-  /** Hands the response over, and drops all references to it, so that it can be garbage collected. */
+  /** Resolves with the response, and drops all references to it, so that it can be garbage collected. */
   protected handOver(response: R | Promise<R>): void {
     this.#resolve(response);
     this.#resolve = nothing;
     this.#reject = nothing;
   }
 
-  /** Ends the exchange from this side. */
+  /** Fails the exchange and aborts the request. */
   protected fail(kind: TransportFault): void {
-    if (this.#isSettled) return;
+    if (this.isSettled) return;
     const error = new TransportError(kind, this.#abort !== undefined, undefined, this.request.origin);
     this.#end(error);
     this.#abort?.(error);
   }
 
   #end(error?: unknown): void {
-    this.#isSettled = true;
+    this.isSettled = true;
     this.deadlines.remove(this);
     this.request.signal?.removeEventListener('abort', this);
     this.request.onEnd?.();
@@ -191,18 +191,15 @@ export abstract class Exchange<R> implements Expiring {
 
   /** Adds status and headers to the error of a body that is too large or damaged. Returns the error. */
   protected withResponse(error: unknown): unknown {
-    const bodyFault = error instanceof TransportError && this.status !== 0 ? error.kind : undefined;
-    if (bodyFault !== 'too-large' && bodyFault !== 'encoding') return error;
-    const { status, headers } = this;
-    const response = { status, headers: decodeHeaders(headers), body: NO_BODY, bodyFault } satisfies HttpResponse;
+    const kind = error instanceof TransportError && this.status !== 0 ? error.kind : undefined;
+    if (kind !== 'too-large' && kind !== 'encoding') return error;
+    const headers = decodeHeaders(this.headers);
+    const response: HttpResponse = { status: this.status, headers, body: NO_BODY, bodyFault: kind };
     return Object.defineProperty(error, 'response', { value: response });
   }
 }
 
-/**
- * Adds the handler interface of undici 7 and later to an exchange: a dispatcher of the user may come from any copy of
- * undici, also from an older one, as Node 20 and 22 have it built in.
- */
+/** Adds the handler interface of undici 7 and later: the application's dispatcher may come from any copy of undici. */
 function withBothInterfaces<R>(exchange: Exchange<R>): Dispatcher.DispatchHandler {
   return Object.assign(exchange, {
     onRequestStart(controller) {
@@ -228,7 +225,7 @@ function withBothInterfaces<R>(exchange: Exchange<R>): Dispatcher.DispatchHandle
 
 /** A class of exchanges: how a response is received. */
 export type ExchangeKind<R> = new (
-  request: HttpStreamRequest,
+  request: HttpRequest,
   deadlines: Deadlines,
   resolve: (response: R | Promise<R>) => void,
   reject: (error: unknown) => void,
@@ -236,31 +233,18 @@ export type ExchangeKind<R> = new (
 
 /** Receives the complete response. */
 export class BufferedExchange extends Exchange<HttpResponse> {
-  #first: Buffer | undefined;
-  #chunks: Buffer[] | undefined;
-
-  protected override receive(chunk: Buffer): boolean {
-    // Most responses arrive in one piece, which is then the body.
-    if (this.#first === undefined) this.#first = chunk;
-    else if (this.#chunks === undefined) this.#chunks = [this.#first, chunk];
-    else this.#chunks.push(chunk);
-    return true;
-  }
-
   protected override complete(): void {
-    const { status, headers, encoding } = this;
-    const body = this.#chunks === undefined ? (this.#first ?? NO_BODY) : Buffer.concat(this.#chunks);
+    const { status, headers, bodyHeaders, encoding } = this;
+    const body = joined(this.chunks);
     if (encoding === 'identity') {
-      this.handOver(new BufferedResponse(status, headers, this.bodyHeaders, body));
+      this.handOver(new BufferedResponse(status, headers, bodyHeaders, body));
       return;
     }
-    const decoded = decode(body, encoding, this.request.maxBytes);
-    this.handOver(
-      decoded.then(
-        (decodedBody) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decodedBody }),
-        (error: unknown) => Promise.reject(this.withResponse(error)),
-      ),
+    const response = decode(body, encoding, this.request.maxBytes).then(
+      (decoded) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decoded }),
+      (error: unknown) => Promise.reject(this.withResponse(error)),
     );
+    this.handOver(response);
   }
 }
 
@@ -285,8 +269,13 @@ class BufferedResponse implements HttpResponse {
   }
 }
 
-/** Returns the error for a fault of the stream that the caller gave as a body: the stream's own, if it has one. */
-function ownFault(body: HttpRequest['body'], fault: unknown): unknown {
+/** Returns the parts of a body as one. Most arrive in one piece, which is not copied. */
+export function joined(chunks: readonly Buffer[]): Buffer {
+  return chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? NO_BODY);
+}
+
+/** Returns the error for a fault of the stream that the caller passed as a body: the stream's error, if it has one. */
+function uploadFault(body: HttpRequest['body'], fault: unknown): unknown {
   // undici has destroyed the stream with this error.
   if (faultCode(fault) === 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH') {
     return new TypeError(

@@ -3,22 +3,22 @@ import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { Agent, Dispatcher } from 'undici';
 import { Deadlines } from './deadlines.js';
 import { BufferedExchange, type ExchangeKind } from './exchange.js';
-import type { HttpRequest, HttpResponse, HttpStreamRequest } from './message.js';
+import type { HttpRequest, HttpResponse } from './message.js';
 import { PRIVATE_ADDRESS, TransportError } from './transport-error.js';
 
 /** Options of an {@link HttpClient}. */
 export interface HttpClientOptions {
-  /** Used as it is and never closed. Default: an own keep-alive pool, created with the first request. */
+  /** Never closed. Default: a keep-alive pool, created with the first request. */
   readonly dispatcher?: Dispatcher | undefined;
-  /** Finds the addresses of hosts for the own pool. Default: {@link lookupHost}. */
+  /** Resolves the hosts of that pool. Default: {@link lookupHost}. */
   readonly lookup?: typeof lookupHost | undefined;
-  /** Milliseconds that {@link HttpClient.close} waits for requests in flight. Default: 10,000. */
+  /** How long {@link HttpClient.close} waits for requests in flight, in milliseconds. Default: 10,000. */
   readonly graceMs?: number | undefined;
 }
 
 const CLOSING_GRACE_MS = 10_000;
 
-/** Maximum connections to one origin; further requests wait for a free one, within their own time limit. */
+/** Further requests wait for a free connection, within their time limits. */
 const CONNECTIONS_PER_ORIGIN = 256;
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -32,7 +32,7 @@ export class HttpClient {
   readonly #deadlines = new Deadlines();
   readonly #graceMs: number;
   readonly #lookup: typeof lookupHost;
-  /** Where requests go; `undefined` before the first one creates the own pool, and once the client is closed. */
+  /** `undefined` until the first request has created the pool, and once the client is closed. */
   #dispatcher: Dispatcher | undefined;
   #ownPool: Agent | undefined;
   #pool: Promise<Agent> | undefined;
@@ -56,11 +56,11 @@ export class HttpClient {
    * @throws TransportError
    */
   send(request: HttpRequest): Promise<HttpResponse>;
-  send<R>(request: HttpStreamRequest, Kind: ExchangeKind<R>): Promise<R>;
-  send(request: HttpStreamRequest, Kind: ExchangeKind<unknown> = BufferedExchange): Promise<unknown> {
+  send<R>(request: HttpRequest, Kind: ExchangeKind<R>): Promise<R>;
+  send(request: HttpRequest, Kind: ExchangeKind<unknown> = BufferedExchange): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const exchange = new Kind(request, this.#deadlines, resolve, reject);
-      // At once if there is a dispatcher: another promise would cost throughput.
+      // Another promise would cost throughput.
       if (this.#dispatcher !== undefined) exchange.start(this.#dispatcher, this.#ownPool);
       else if (this.#closing !== undefined) reject(new TransportError('closed', false));
       else {
@@ -73,10 +73,7 @@ export class HttpClient {
     });
   }
 
-  /**
-   * Lets the requests in flight end, within the grace period, and frees the connections of the own pool. Later requests
-   * are refused.
-   */
+  /** Waits for the requests in flight, up to the grace period, and closes the pool. Later requests are refused. */
   close(): Promise<void> {
     this.#dispatcher = undefined;
     this.#closing ??= this.#closePool();
@@ -94,19 +91,19 @@ export class HttpClient {
 }
 
 async function createPool(lookup: typeof lookupHost): Promise<Agent> {
-  // Loaded with the first request, and by its own path: all of undici takes twice the time to load, and Bun replaces
-  // the package, but not the file, by a stub without an Agent.
+  // By its path: all of undici takes twice the time to load, and Bun replaces the package, but not the file, by a stub
+  // without an Agent.
   const { default: AgentClass } = await import('undici/lib/dispatcher/agent.js');
   return new AgentClass({
     connections: CONNECTIONS_PER_ORIGIN,
     connect: { lookup, timeout: CONNECT_TIMEOUT_MS },
-    // Each request has its own limit: see deadlines.ts.
+    // Deadlines limits each request.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
 }
 
-/** Returns a lookup that fails for a host with an address that must not be connected to: names may be rebound after a check. */
+/** Returns a lookup that fails if an address is refused: a name that was checked may resolve to another address by now. */
 export function guardedLookup(refuses: (hostname: string, address: string) => boolean): typeof lookupHost {
   return (hostname, options, callback) =>
     lookupHost(hostname, options, (fault, found, family) => {
@@ -124,12 +121,7 @@ const LOOPBACK: readonly LookupAddress[] = [
 
 type LookupCallback = (fault: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
 
-/**
- * Looks a host name up like `dns.lookup`, but resolves names below `localhost` to loopback addresses without asking a
- * name server.
- *
- * @see RFC 6761, 6.3
- */
+/** Resolves a host name like `dns.lookup`, and names below `localhost` to loopback without a query. @see RFC 6761, 6.3 */
 export function lookupHost(hostname: string, options: LookupOptions, callback: LookupCallback): void {
   if (!/^(?:.+\.)?localhost\.?$/i.test(hostname)) {
     void import('node:dns').then(({ lookup }) => lookup(hostname, options, callback));

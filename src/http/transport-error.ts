@@ -1,41 +1,15 @@
 import { safeCause } from '../redaction.js';
 import type { HttpResponse } from './message.js';
 
-/**
- * Reasons for which a request has no usable response.
- *
- * - `connect`: no connection (refused, DNS, TLS, connect time-out); nothing was sent.
- * - `address`: the host must not be connected to at its address; nothing was sent.
- * - `pool`: the time limit was reached while all connections to the host were in use; nothing was sent.
- * - `timeout`: the time limit of the request was reached.
- * - `reset`: the connection broke, or the response was cut short.
- * - `protocol`: the response is not HTTP.
- * - `too-large`: the response body exceeds the limit.
- * - `encoding`: the response body is damaged in its content encoding.
- * - `unread`: the body was not read to its end.
- * - `aborted`: the caller's signal.
- * - `closed`: the client was closed.
- * - `request`: the dispatcher does not accept such a request; nothing was sent.
- */
-export type TransportFault =
-  | 'connect'
-  | 'address'
-  | 'pool'
-  | 'timeout'
-  | 'reset'
-  | 'protocol'
-  | 'too-large'
-  | 'encoding'
-  | 'unread'
-  | 'aborted'
-  | 'closed'
-  | 'request';
-
-const MESSAGES: Readonly<Record<TransportFault, string>> = {
+const MESSAGES = {
+  /** Refused, DNS, TLS or a timeout of the connection. Nothing was sent. */
   connect: 'could not connect to HOST',
+  /** Nothing was sent. */
   address: 'HOST resolves to a private address, which only a host that is listed exactly may have',
+  /** Nothing was sent. */
   pool: 'timed out waiting for a connection to HOST: all are in use. Read the bodies of `fetch` and `stream` to their end, or cancel them',
   timeout: 'no complete response from HOST in time',
+  /** Also for a response that was cut short. */
   reset: 'the connection to HOST broke',
   protocol: 'the response of HOST is not valid HTTP',
   'too-large': 'the response is larger than allowed',
@@ -43,18 +17,22 @@ const MESSAGES: Readonly<Record<TransportFault, string>> = {
   unread: 'the body was not read for too long',
   aborted: 'aborted by the caller',
   closed: 'the HTTP client is closed',
+  /** Nothing was sent. */
   request: 'the dispatcher does not accept such a request',
 };
 
-/** Reports an HTTP request without a usable response. Internal: users see it as a `cause` only. Holds no secret. */
+/** Why a request has no usable response. */
+export type TransportFault = keyof typeof MESSAGES;
+
+/** Reports an HTTP request without a usable response. Applications see it only as a `cause`. Holds no secret. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   readonly kind: TransportFault;
   /** True once the request, or a part of it, may have reached the service. */
   readonly sent: boolean;
-  /** Name and port of the host, as far as it is known. */
+  /** Name and port, if known. */
   readonly host: string;
-  /** The response whose body is too large or damaged, without that body. Not enumerable, so that logs leave its headers out. */
+  /** The response whose body is too large or damaged, without that body. Not enumerable: logs leave out its headers. */
   declare readonly response: HttpResponse | undefined;
 
   /** @param origin Of the request */
@@ -67,7 +45,7 @@ export class TransportError extends Error {
   }
 }
 
-/** Code of a look-up whose result must not be connected to. */
+/** Code of a lookup that found an address which is not allowed. */
 export const PRIVATE_ADDRESS = 'ERR_PRIVATE_ADDRESS';
 
 /** Codes of undici's errors that say more than whether the request was sent. */
