@@ -3,12 +3,12 @@ import { apiChannel } from '../events.js';
 import { type HttpRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from '../waiting.js';
+import type { Permit } from './account-limiter.js';
 import type { ApiContext, Credential, CredentialSource } from './api-context.js';
 import { failedCall, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
 import { type Attempt, afterAttempt, type CallState, decideNext, isReplayable, START } from './call-decision.js';
 import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
-import { NoSlot, type Permit } from './concurrency-limiter.js';
 import { hasHeader } from './request-headers.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
 
@@ -184,11 +184,12 @@ export class ApiCall<A extends ResponseHead> {
     const { limiter } = this.#context;
     const account = this.#accountOf(credential);
     if (!limiter.isActive || account === undefined) return undefined;
+    const { method, path } = this.#request;
+    const lateError = () => noSlotError(method, path, limiter.limits.max, sent);
     try {
-      return await limiter.acquire(account, this.#signal);
+      return await limiter.acquire(account, lateError, this.#signal);
     } catch (error) {
-      if (!(error instanceof NoSlot) && !this.#limit?.expired) throw error;
-      throw noSlotError(this.#request.method, this.#request.path, limiter.max, sent);
+      throw this.#limit?.expired ? lateError() : error;
     }
   }
 

@@ -1,9 +1,8 @@
 import { Deadlines } from '../http/deadlines.js';
 import type { HttpClient } from '../http/http-client.js';
 import { pause } from '../waiting.js';
-import type { PermitSharing } from './account-share.js';
+import { AccountLimiter, type AccountLimits } from './account-limiter.js';
 import { type ApiOrganization, type BaseUrlOptions, BaseUrls } from './base-urls.js';
-import { ConcurrencyLimiter } from './concurrency-limiter.js';
 import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
 
 /** Credential of one API request. Immutable: a refresh creates a new one. */
@@ -59,7 +58,7 @@ export interface ApiContext {
   readonly bases: BaseUrls;
   /** For one HTTP request. */
   readonly timeoutMs: number;
-  readonly limiter: ConcurrencyLimiter;
+  readonly limiter: AccountLimiter;
   readonly headers: DefaultHeaders;
   /** In lower case, with what stands before the token. */
   readonly tokenHeader: { readonly name: string; readonly prefix: string };
@@ -87,7 +86,7 @@ export interface ApiContextOptions extends Pick<ApiContext, 'http' | 'timeoutMs'
   /** Maximum of requests at once for each account. Default: no limit. */
   readonly concurrency?: number | undefined;
   /** Shares the slots of each account between processes. Default: each process has them all. */
-  readonly sharing?: PermitSharing | undefined;
+  readonly sharing?: AccountLimits['sharing'];
   /** Sent with each request. */
   readonly headers?: RequestHeaders | undefined;
 }
@@ -99,13 +98,20 @@ const BEARER = { name: 'authorization', prefix: 'Bearer ' };
 
 /** Creates the context of a strategy's API clients: its limits hold for all of them together. */
 export function createApiContext(options: ApiContextOptions): ApiContext {
-  const { http, timeoutMs, concurrency, strategyName, accessTokenHeader: tokenHeader } = options;
+  const {
+    http,
+    timeoutMs,
+    concurrency: max = Infinity,
+    sharing,
+    strategyName,
+    accessTokenHeader: tokenHeader,
+  } = options;
   const deadlines = new Deadlines();
   return Object.freeze({
     http,
     bases: new BaseUrls(options),
     timeoutMs,
-    limiter: new ConcurrencyLimiter({ max: concurrency, deadlines, patienceMs: timeoutMs, sharing: options.sharing }),
+    limiter: new AccountLimiter({ max, deadlines, patienceMs: timeoutMs, sharing }),
     headers: defaultHeaders(options.headers),
     tokenHeader: tokenHeader === undefined ? BEARER : { name: tokenHeader, prefix: '' },
     strategyName,

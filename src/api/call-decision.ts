@@ -1,11 +1,11 @@
 import { type HttpHeaders, type HttpRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { MAX_TIMER_MS } from '../waiting.js';
+import type { Permit } from './account-limiter.js';
 import type { Credential } from './api-context.js';
 import { isTokenRefused } from './api-error.js';
 import { type ApiBase, redirectTarget } from './base-urls.js';
 import { type CallRequest, DEFAULT_RETRY, type RetryLimits } from './call-options.js';
-import type { Permit } from './concurrency-limiter.js';
 
 const MAX_REDIRECTS = 5;
 

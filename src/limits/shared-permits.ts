@@ -16,13 +16,11 @@ export interface Holding {
 /** The holdings of an account, by process. */
 export type Holdings = Readonly<Record<string, Holding>>;
 
-/** Options of {@link SharedPermits}. */
-export interface SharedPermitsOptions {
-  /** Slots of each account. */
-  readonly max: number;
+/** Where slots are shared. */
+export interface SlotSharing {
   /** Of the strategy and its service, escaped: part of the ids in the token store. */
   readonly namespace: string;
-  /** Returns the store to share over, once one with a lock is known. */
+  /** Returns the store to share over, once it is known. */
   readonly store: () => TokenStore | undefined;
 }
 
@@ -43,13 +41,21 @@ const MAX_RETRY_PAUSE_MS = 20;
  * Processes have no clock in common: each one detects by its own that another has stopped renewing.
  */
 export class SharedPermits {
-  readonly #options: SharedPermitsOptions;
+  readonly #max: number;
+  readonly #sharing: SlotSharing;
   readonly #owner = randomUUID();
   /** By account and process: the last renewal that was seen, and when on the monotonic clock. */
   readonly #seen = new Map<string, Map<string, { readonly heartbeat: number; readonly at: number }>>();
 
-  constructor(options: SharedPermitsOptions) {
-    this.#options = options;
+  /** @param max Slots of each account */
+  constructor(max: number, sharing: SlotSharing) {
+    this.#max = max;
+    this.#sharing = sharing;
+  }
+
+  /** True if there is a store to share over. */
+  get isAvailable(): boolean {
+    return this.#sharing.store()?.lock !== undefined;
   }
 
   /**
@@ -65,7 +71,6 @@ export class SharedPermits {
     wanted: number,
     running: number,
   ): Promise<{ readonly slots: number; readonly isSettled: boolean }> {
-    const { max } = this.#options;
     let share = { slots: 0, isSettled: false };
     await this.#change(account, (holdings) => {
       const others = this.#alive(account, holdings);
@@ -73,9 +78,9 @@ export class SharedPermits {
       const last = Math.max(0, ...Object.values(others).map(({ turn }) => turn));
       const turn = mine === undefined || mine.slots > 0 ? last + 1 : mine.turn;
       const due =
-        fairShares({ ...others, [this.#owner]: { heartbeat: 0, slots: 0, wanted, turn } }, max)[this.#owner] ?? 0;
+        fairShares({ ...others, [this.#owner]: { heartbeat: 0, slots: 0, wanted, turn } }, this.#max)[this.#owner] ?? 0;
       const taken = Object.values(others).reduce((sum, { slots }) => sum + slots, 0);
-      const held = Math.max(Math.min(due, Math.max(0, max - taken)), Math.min(running, mine?.slots ?? 0));
+      const held = Math.max(Math.min(due, Math.max(0, this.#max - taken)), Math.min(running, mine?.slots ?? 0));
       // With more processes than slots, one without any asks again soon: another's next renewal may free one.
       share = { slots: Math.min(due, held), isSettled: held === due && due > 0 };
       return { ...others, [this.#owner]: { heartbeat: (mine?.heartbeat ?? 0) + 1, slots: held, wanted, turn } };
@@ -111,9 +116,9 @@ export class SharedPermits {
 
   /** Replaces the holdings of an account, however many processes do so at once. @param edit Returns `undefined` for no change */
   async #change(account: string, edit: (holdings: Holdings) => Holdings | undefined): Promise<void> {
-    const store = this.#options.store();
+    const store = this.#sharing.store();
     if (store === undefined) return;
-    const id = `${SHARE_PREFIX}${this.#options.namespace}+${createHash('sha256').update(account).digest('base64url')}`;
+    const id = `${SHARE_PREFIX}${this.#sharing.namespace}+${createHash('sha256').update(account).digest('base64url')}`;
     const replace = async () => {
       const before = await store.get(id);
       const after = edit(holdingsOf(before));

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Advice } from '../advice/advice.js';
 import { LoopGuard, ROUND_MAX_AGE_S, type Rounds } from '../advice/loop-guard.js';
-import type { PermitSharing } from '../api/account-share.js';
 import { type ApiClient, createApiClient } from '../api/api-client.js';
 import { type ApiContext, type CredentialSource, createApiContext } from '../api/api-context.js';
 import { userAgentOf } from '../api/request-headers.js';
@@ -88,9 +87,7 @@ export class Runtime implements LoginContext {
     this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
     const namespace = encodeURIComponent(`${strategyName}.${service}`);
     this.usedLogins = new UsedLogins({ namespace, clock });
-    const { concurrency: max } = settings;
-    const store = () => this.managers.onlyStore;
-    const sharing = max === undefined ? undefined : permitSharing(max, namespace, store);
+    const sharing = { namespace, store: () => this.managers.onlyStore };
     this.api = createApiContext({ ...settings, http, strategyName, now: clock, sharing });
     // Several applications of a host may be clients of one service: their callback URLs differ.
     const application = shortHash(service, callbackURL);
@@ -148,24 +145,6 @@ export class Runtime implements LoginContext {
     this.advice.release();
     await this.managers.retire();
   }
-}
-
-/** Shares the slots of accounts between processes by a guest that is loaded when it is first needed. */
-function permitSharing(max: number, namespace: string, store: () => TokenStore | undefined): PermitSharing {
-  let loaded: Promise<Pick<PermitSharing, 'renew' | 'giveBack'>> | undefined;
-  const load = () => {
-    loaded ??= import('../limits/shared-permits.js').then(
-      ({ SharedPermits }) => new SharedPermits({ max, namespace, store }),
-    );
-    return loaded;
-  };
-  return {
-    get isAvailable() {
-      return store()?.lock !== undefined;
-    },
-    renew: async (...demand) => (await load()).renew(...demand),
-    giveBack: async (account) => (await load()).giveBack(account),
-  };
 }
 
 function shortHash(...parts: readonly string[]): string {

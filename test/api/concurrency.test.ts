@@ -1,15 +1,15 @@
 import { text } from 'node:stream/consumers';
-import { memoryTokenStore } from 'passport-oauth-app';
+import { memoryTokenStore, type TokenStore } from 'passport-oauth-app';
 import { Agent, type Dispatcher } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { SharedPermits } from '../../src/limits/shared-permits.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { orSample } from '../support/sample.js';
 import { stopTime } from '../support/stop-time.js';
 import { threats } from '../support/threats.js';
+import { TroubledStore } from '../support/troubled-store.js';
 import { createFixture, credentialOf, type Fixture, MemorySource, server, startApiForEachTest } from './fixture.js';
 
 startApiForEachTest();
@@ -292,36 +292,27 @@ describe('a refusal with 429', () => {
 });
 
 describe('over a store that several processes share', () => {
-  const share = { slots: 1, isSettled: true };
+  const sharingOver = (tokenStore: TokenStore) => ({ namespace: 'oauth-app.service', store: () => tokenStore });
 
   test('a busy account asks the store once, and gives back when it is closed', async () => {
     stopTime();
-    const asked: string[] = [];
-    const sharing = {
-      isAvailable: true,
-      renew: async (account: string) => {
-        asked.push(account);
-        return { slots: 20, isSettled: true };
-      },
-      giveBack: async (account: string) => void asked.push(`back ${account}`),
-    };
-    const { client, limiter } = createFixture(server.origin, { concurrency: 20, sharing });
+    const store = new TroubledStore();
+    const { client, limiter } = createFixture(server.origin, { concurrency: 20, sharing: sharingOver(store) });
     for (let call = 0; call < 5; call++) await client.get('/x');
     await Promise.all(Array.from({ length: 40 }, () => client.get('/x')));
-    expect(asked).toEqual(['grant-1']);
+    expect(store.calls).toEqual(['get', 'add']);
     await limiter.close();
-    expect(asked).toEqual(['grant-1', 'back grant-1']);
+    expect(store.calls).toEqual(['get', 'add', 'get', 'delete']);
   });
 
   test('an account whose share is asked for keeps no other waiting, and an abort leaves the place', async () => {
-    let answer = (_share: typeof share) => {};
-    const sharing = {
-      isAvailable: true,
-      renew: (account: string) =>
-        account === 'grant-1' ? new Promise<typeof share>((resolve) => (answer = resolve)) : Promise.resolve(share),
-      giveBack: async () => {},
+    const store = new TroubledStore();
+    let answer = () => {};
+    store.before = () => {
+      store.before = () => undefined;
+      return new Promise<void>((resolve) => (answer = resolve));
     };
-    const { client, another } = createFixture(server.origin, { concurrency: 20, sharing });
+    const { client, another } = createFixture(server.origin, { concurrency: 1, sharing: sharingOver(store) });
     const controller = new AbortController();
     const aborted = client.get('/aborted', { signal: controller.signal });
     const timed = client.get('/timed', { timeout: 20 });
@@ -332,7 +323,7 @@ describe('over a store that several processes share', () => {
     controller.abort();
     await expect(aborted).rejects.toMatchObject({ name: 'AbortError' });
     await expect(timed).rejects.toMatchObject({ code: 'ERR_CONCURRENCY' });
-    answer(share);
+    answer();
     await waiting;
     await client.get('/last');
     expect(targets()).toEqual(['/other', '/waiting', '/last'].map((path) => `GET /api/v2${path}`));
@@ -356,9 +347,7 @@ describe('over a store that several processes share', () => {
       });
       const tokenStore = memoryTokenStore();
       const processes = Array.from({ length: count }, () => {
-        const permits = new SharedPermits({ max, namespace: 'oauth-app.service', store: () => tokenStore });
-        const sharing = Object.assign(permits, { isAvailable: true });
-        return createFixture(server.origin, { concurrency: max, sharing });
+        return createFixture(server.origin, { concurrency: max, sharing: sharingOver(tokenStore) });
       });
       const twelve = ({ client }: Fixture) => Array.from({ length: 12 }, () => client.get('/x'));
       await fastForward(() => Promise.all(processes.flatMap(twelve)));
@@ -367,12 +356,9 @@ describe('over a store that several processes share', () => {
   );
 
   test('a store that fails leaves the limit to this process', async () => {
-    const sharing = {
-      isAvailable: true,
-      renew: () => Promise.reject(new Error('down')),
-      giveBack: () => Promise.reject(new Error('down')),
-    };
-    const { client } = createFixture(server.origin, { concurrency: 2, sharing });
+    const store = new TroubledStore();
+    store.before = () => Promise.reject(new Error('down'));
+    const { client } = createFixture(server.origin, { concurrency: 2, sharing: sharingOver(store) });
     await Promise.all([1, 2, 3].map(() => client.get('/x')));
     expect(server.requests).toHaveLength(3);
   });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, onTestFinished } from 'vitest';
+import type { AccountLimiter } from '../../src/api/account-limiter.js';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
 import {
   type ApiContextOptions,
@@ -6,7 +7,6 @@ import {
   type CredentialSource,
   createApiContext,
 } from '../../src/api/api-context.js';
-import type { ConcurrencyLimiter } from '../../src/api/concurrency-limiter.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
@@ -75,7 +75,7 @@ export interface Fixture {
   readonly client: ApiClient;
   readonly source: MemorySource;
   readonly http: HttpClient;
-  readonly limiter: ConcurrencyLimiter;
+  readonly limiter: AccountLimiter;
   /** Milliseconds of each wait between tries. */
   readonly waits: number[];
   another(source?: CredentialSource): ApiClient;

@@ -6,7 +6,7 @@ import { TroubledStore } from '../support/troubled-store.js';
 
 /** Processes that share the 20 slots of each account over a store. */
 function processes(count: number, tokenStore: TokenStore = memoryTokenStore(), max = 20): SharedPermits[] {
-  const create = () => new SharedPermits({ max, namespace: 'oauth-app.service', store: () => tokenStore });
+  const create = () => new SharedPermits(max, { namespace: 'oauth-app.service', store: () => tokenStore });
   return Array.from({ length: count }, create);
 }
 
@@ -162,7 +162,7 @@ describe('the slots of an account', () => {
       [undefined, 0],
       [full, 20],
     ] as const) {
-      const process = new SharedPermits({ max: 20, namespace: 'name', store: () => store });
+      const process = new SharedPermits(20, { namespace: 'name', store: () => store });
       expect(await process.renew('a', 5, 0)).toEqual({ slots, isSettled: slots > 0 });
       await process.giveBack('a');
     }

@@ -1,19 +1,17 @@
 import type { Deadlines, Expiring } from '../http/deadlines.js';
-import { AccountShare, type PermitSharing } from './account-share.js';
+import { AccountShare } from './account-share.js';
+import { SharedPermits, type SlotSharing } from './shared-permits.js';
 
-/** Options of {@link ConcurrencyLimiter}. */
-export interface ConcurrencyLimiterOptions {
-  /** Maximum of requests at once for each account. Default: no limit, until the service refuses with 429. */
-  readonly max?: number | undefined;
+/** Limits on the concurrent requests of each account. */
+export interface AccountLimits {
+  /** Slots of each account; `Infinity` for no limit until the service refuses with 429. */
+  readonly max: number;
   readonly deadlines: Deadlines;
   /** How long each call waits without any slot becoming free, in milliseconds. */
   readonly patienceMs: number;
   /** Default: each process has all slots. */
-  readonly sharing?: PermitSharing | undefined;
+  readonly sharing?: SlotSharing | undefined;
 }
-
-/** Thrown to calls that wait while no slot becomes free for too long. */
-export class NoSlot extends Error {}
 
 /** Refusals are forgotten earlier beyond this number of accounts. */
 const MAX_ACCOUNTS = 1_000;
@@ -23,27 +21,33 @@ const MEMORY_MS = 30_000;
 
 /** Limits how many requests of each account run at once. Accounts do not wait for each other. */
 export class ConcurrencyLimiter {
-  /** `Infinity` for no limit. */
-  readonly max: number;
-  /** True if any account is limited now. */
-  isActive: boolean;
-  readonly #options: ConcurrencyLimiterOptions;
+  readonly #limits: AccountLimits;
+  readonly #permits: SharedPermits | undefined;
+  readonly #onChange: (isActive: boolean) => void;
   readonly #accounts = new Map<string, AccountSlots>();
 
-  constructor(options: ConcurrencyLimiterOptions) {
-    this.max = options.max ?? Infinity;
-    this.isActive = this.max !== Infinity;
-    this.#options = options;
+  /** @param onChange Called with whether any account is limited */
+  constructor(limits: AccountLimits, onChange: (isActive: boolean) => void) {
+    const { max, sharing } = limits;
+    this.#limits = limits;
+    if (max !== Infinity && sharing !== undefined) this.#permits = new SharedPermits(max, sharing);
+    this.#onChange = onChange;
   }
 
   /**
    * Returns a permit for one request: at once if a slot is free, `undefined` for an account without a limit.
    *
-   * @throws the signal's reason if that is aborted before; NoSlot if no slot becomes free for too long
+   * @param lateError Creates the error for a call to which no slot becomes free for too long
+   * @throws the signal's reason if that is aborted before
    */
-  acquire(account: string, signal: AbortSignal | undefined): Permit | undefined | Promise<Permit> {
-    const slots = this.#accounts.get(account) ?? (this.max === Infinity ? undefined : this.#open(account));
-    return slots?.acquire(signal);
+  acquire(
+    account: string,
+    lateError: () => Error,
+    signal: AbortSignal | undefined,
+  ): Permit | undefined | Promise<Permit> {
+    const isLimited = this.#limits.max !== Infinity;
+    const slots = this.#accounts.get(account) ?? (isLimited ? this.#open(account) : undefined);
+    return slots?.acquire(lateError, signal);
   }
 
   /** Starts to limit an account because the service refuses its requests. @param running At most so many run now */
@@ -58,12 +62,13 @@ export class ConcurrencyLimiter {
 
   #open(account: string): AccountSlots {
     if (this.#accounts.size >= MAX_ACCOUNTS) for (const slots of this.#accounts.values()) slots.forget();
-    const slots = new AccountSlots(account, this.max, this.#options, () => {
+    const permits = this.#permits?.isAvailable ? this.#permits : undefined;
+    const slots = new AccountSlots(account, this.#limits, permits, () => {
       this.#accounts.delete(account);
-      this.isActive = this.max !== Infinity || this.#accounts.size > 0;
+      this.#onChange(this.#limits.max !== Infinity || this.#accounts.size > 0);
     });
     this.#accounts.set(account, slots);
-    this.isActive = true;
+    this.#onChange(true);
     return slots;
   }
 }
@@ -102,7 +107,9 @@ export class Permit {
 interface Waiting {
   /** On the monotonic clock. */
   readonly since: number;
-  proceed(error?: NoSlot): void;
+  proceed(): void;
+  /** Rejects the call, which got no slot in time. */
+  giveUp(): void;
 }
 
 /**
@@ -121,7 +128,7 @@ class AccountSlots implements Expiring {
   decreases = 0;
   readonly share: AccountShare | undefined;
   readonly #max: number;
-  readonly #options: ConcurrencyLimiterOptions;
+  readonly #limits: AccountLimits;
   readonly #onIdle: () => void;
   /** A Set keeps the order of arrival, and a call that gives up leaves it at once. */
   readonly #waiting = new Set<Waiting>();
@@ -130,13 +137,12 @@ class AccountSlots implements Expiring {
   /** When a slot became free last, on the monotonic clock. */
   #movedAt = -Infinity;
 
-  constructor(account: string, max: number, options: ConcurrencyLimiterOptions, onIdle: () => void) {
-    const { sharing } = options;
-    this.#max = max;
-    this.#limit = max;
-    this.#options = options;
+  constructor(account: string, limits: AccountLimits, permits: SharedPermits | undefined, onIdle: () => void) {
+    this.#max = limits.max;
+    this.#limit = limits.max;
+    this.#limits = limits;
     this.#onIdle = onIdle;
-    if (max !== Infinity && sharing?.isAvailable) this.share = new AccountShare(account, sharing, max, this);
+    if (permits !== undefined) this.share = new AccountShare(account, permits, limits.max, this);
   }
 
   /** Number of calls that run or wait. */
@@ -157,9 +163,9 @@ class AccountSlots implements Expiring {
     return this.running < Math.floor(Math.min(this.#currentLimit, shared));
   }
 
-  acquire(signal: AbortSignal | undefined): Permit | Promise<Permit> {
+  acquire(lateError: () => Error, signal: AbortSignal | undefined): Permit | Promise<Permit> {
     this.share?.use();
-    if (!this.#hasFree) return this.#wait(signal);
+    if (!this.#hasFree) return this.#wait(lateError, signal);
     this.running++;
     return new Permit(this);
   }
@@ -184,7 +190,7 @@ class AccountSlots implements Expiring {
 
   /** Gives the free slots to the calls that have waited longest. */
   admit(): void {
-    const { deadlines, patienceMs } = this.#options;
+    const { deadlines, patienceMs } = this.#limits;
     for (const next of this.#waiting) {
       if (!this.#hasFree) return;
       this.running++;
@@ -196,14 +202,14 @@ class AccountSlots implements Expiring {
 
   /** Ends the calls that have waited for too long. Later ones have more time. */
   expire(now: number): void {
-    const { deadlines, patienceMs } = this.#options;
+    const { deadlines, patienceMs } = this.#limits;
     for (const waiting of this.#waiting) {
       const leftMs = Math.max(waiting.since, this.#movedAt) + patienceMs - now;
       if (leftMs > 0) {
         deadlines.add(this, leftMs);
         return;
       }
-      waiting.proceed(new NoSlot());
+      waiting.giveUp();
     }
   }
 
@@ -212,30 +218,33 @@ class AccountSlots implements Expiring {
     if (this.wanted === 0 && this.share?.isIdle !== false) this.#onIdle();
   }
 
-  #wait(signal: AbortSignal | undefined): Promise<Permit> {
-    const { deadlines, patienceMs } = this.#options;
+  #wait(lateError: () => Error, signal: AbortSignal | undefined): Promise<Permit> {
+    const { deadlines, patienceMs } = this.#limits;
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const leave = () => {
         this.#waiting.delete(waiting);
         if (this.#waiting.size === 0) deadlines.remove(this);
-        signal?.removeEventListener('abort', giveUp);
+        signal?.removeEventListener('abort', abort);
       };
-      const giveUp = () => {
+      const abort = () => {
         leave();
         reject(signal?.reason);
       };
       const waiting: Waiting = {
         since: performance.now(),
-        proceed: (error) => {
+        proceed: () => {
           leave();
-          if (error === undefined) resolve(new Permit(this));
-          else reject(error);
+          resolve(new Permit(this));
+        },
+        giveUp: () => {
+          leave();
+          reject(lateError());
         },
       };
       if (this.#waiting.size === 0) deadlines.add(this, patienceMs);
       this.#waiting.add(waiting);
-      signal?.addEventListener('abort', giveUp);
+      signal?.addEventListener('abort', abort);
     });
   }
 }

@@ -1,25 +1,4 @@
-/** The slots of an account that this process may use. */
-export interface Share {
-  readonly slots: number;
-  /** False while this process or others still hold slots that are due to others. */
-  readonly isSettled: boolean;
-}
-
-/** Shares the slots of accounts between processes. */
-export interface PermitSharing {
-  /** True if there is a store to share over. */
-  readonly isAvailable: boolean;
-  /**
-   * Renews the share of this process, or takes one.
-   *
-   * @param wanted Calls that run or wait
-   * @param running Calls that run, or may begin before the answer: their slots cannot be given back yet
-   * @throws if the store fails
-   */
-  renew(account: string, wanted: number, running: number): Promise<Share>;
-  /** Gives the share of this process back. @throws if the store fails */
-  giveBack(account: string): Promise<void>;
-}
+import type { SharedPermits } from './shared-permits.js';
 
 /** The calls that a share is for. */
 interface ShareUser {
@@ -45,7 +24,7 @@ export class AccountShare {
   /** `undefined` before the store has answered. */
   slots: number | undefined;
   readonly #account: string;
-  readonly #sharing: PermitSharing;
+  readonly #permits: SharedPermits;
   readonly #max: number;
   readonly #user: ShareUser;
   #timer: NodeJS.Timeout | undefined;
@@ -55,9 +34,9 @@ export class AccountShare {
   #isClosed = false;
 
   /** @param max Slots while the store fails */
-  constructor(account: string, sharing: PermitSharing, max: number, user: ShareUser) {
+  constructor(account: string, permits: SharedPermits, max: number, user: ShareUser) {
     this.#account = account;
-    this.#sharing = sharing;
+    this.#permits = permits;
     this.#max = max;
     this.#user = user;
   }
@@ -79,7 +58,7 @@ export class AccountShare {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     await this.#renewal;
-    await this.#sharing.giveBack(this.#account);
+    await this.#permits.giveBack(this.#account);
   }
 
   /** Renews the share, or gives it back if it is not used. Never rejects: without the store, refusals alone set the limit. */
@@ -92,13 +71,13 @@ export class AccountShare {
       if (isNeeded) {
         this.#isUsed = false;
         const held = Math.max(running, this.slots ?? 0);
-        const share = await this.#sharing.renew(this.#account, Math.max(wanted, 1), held);
+        const share = await this.#permits.renew(this.#account, Math.max(wanted, 1), held);
         this.slots = share.slots;
         if (!share.isSettled) nextMs = UNSETTLED_RENEWAL_MS;
       } else {
         // Calls that come from now on wait for the next share.
         this.slots = undefined;
-        await this.#sharing.giveBack(this.#account);
+        await this.#permits.giveBack(this.#account);
       }
     } catch {
       // It continues with what it had, and learns the rest from refusals.
