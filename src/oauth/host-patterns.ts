@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net';
+import net, { type BlockList, isIP } from 'node:net';
 import { isDnsLabel, optionError } from '../checks.js';
 
 /** One entry of a list of hosts. */
@@ -108,7 +108,8 @@ let privateNetworks: BlockList | undefined;
 /** Returns true for an IP address of this machine, of a private network, or of none. */
 export function isPrivateAddress(address: string): boolean {
   if (privateNetworks === undefined) {
-    privateNetworks = new BlockList();
+    // Node loads the class when it is first read.
+    privateNetworks = new net.BlockList();
     for (const network of NETWORKS) {
       const [start = '', prefix] = network.split('/');
       privateNetworks.addSubnet(start, Number(prefix), start.includes(':') ? 'ipv6' : 'ipv4');

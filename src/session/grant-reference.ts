@@ -173,6 +173,6 @@ const TEXT_OF_MISSING = /undefined|null/i;
 
 /** Returns true if a text has a part that is not within a word. The case does not matter. */
 function hasPart(text: string, part: string): boolean {
-  const escaped = part.replaceAll(/[^\p{L}\p{N}]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
+  const escaped = Array.from(part, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`).join('');
   return new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, 'iu').test(text);
 }
