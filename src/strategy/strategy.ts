@@ -5,7 +5,6 @@ import { boolean, readOptions, result, withDefault } from '../checks.js';
 import { ConfigurationError, ofStrategy } from '../errors.js';
 import { checkedGrantId, newGrantId } from '../grants/grant.js';
 import type { GrantSummary } from '../grants/grant-summary.js';
-import { authenticate } from '../login/authenticate.js';
 import type { PassportActions } from '../login/callback.js';
 import type { RouteOptions } from '../login/login-context.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
@@ -113,7 +112,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    void authenticate(runtime, actions, req, options);
+    void import('../login/authenticate.js').then(({ authenticate }) => authenticate(runtime, actions, req, options));
   }
 
   /**
