@@ -1,21 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { PassThrough, pipeline, Readable } from 'node:stream';
-import { ApiCall } from '../api/api-call.js';
-import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
-import type { ApiContext } from '../api/api-context.js';
-import { CallLimit } from '../api/call-limits.js';
-import { methodOf, requestTo } from '../api/call-options.js';
-import { apiPath } from '../api/request-target.js';
 import { readOptions } from '../checks.js';
-import { ConfigurationError, ForwardError, ofStrategy, ServiceUnavailableError } from '../errors.js';
-import { FETCHED, FetchedExchange, type FetchedResponse } from '../fetch/streamed-exchange.js';
-import type { Expiring } from '../http/deadlines.js';
+import { ofStrategy } from '../errors.js';
 import { clientProperty, type Handler, type ManyStrategies, manyOf } from '../middleware/api-client.js';
-import { hostOf, isSameOrigin, pathOf, refuseFramework } from '../session/visit.js';
+import { refuseFramework } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
-import { abortable } from '../waiting.js';
 import { AllowList } from './allow-list.js';
-import { MAX_STREAMS, OpenStreams, type StreamPermit } from './open-streams.js';
 
 /** Options of {@link forward}. */
 export interface ForwardOptions {
@@ -27,37 +15,6 @@ export interface ForwardOptions {
   /** The request property that holds the client, as set for `apiClient`. Default: `'apiClient'`. */
   readonly property?: string | undefined;
 }
-
-/** Sent to the API. None of them identifies the browser or controls its connection. */
-const SENT = /^(?:accept|accept-language|content-encoding|content-type|range|if-[a-z-]+)$/;
-
-/** Sent to the browser: what describes the representation (RFC 9110, 8), and when and where to continue. */
-const RETURNED: ReadonlySet<string> = new Set([
-  ...['content-type', 'content-length', 'content-encoding', 'content-language', 'content-range', 'content-disposition'],
-  ...['accept-ranges', 'etag', 'last-modified', 'retry-after', 'link'],
-]);
-
-/** RFC 9110, 9.2.1. */
-const SAFE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
-
-/** What a page loads as data or media. A script, style, worker, frame or document would run with the rights of this origin. */
-const DESTINATIONS: ReadonlySet<unknown> = new Set(['empty', 'image', 'audio', 'video', 'font', 'track', undefined]);
-
-/** Larger bodies are streamed. Smaller ones are received first, so that they can be sent again with a newer token. */
-const MAX_BUFFERED_BYTES = 64 * 1024;
-
-/** Passes a body on in its content encoding. */
-class UndecodedExchange extends FetchedExchange {
-  protected override begin(): void {
-    this.encoding = 'identity';
-    super.begin();
-  }
-}
-
-const FORWARDED: typeof FETCHED = { ...FETCHED, exchange: UndecodedExchange };
-
-/** Of each strategy, however often it is mounted. */
-const openStreams = new WeakMap<ApiContext, OpenStreams>();
 
 /**
  * Creates middleware that forwards requests of a page to the API with the user's access token, and streams both bodies. Mount it
@@ -81,175 +38,19 @@ export function forward(strategy: Strategy | ManyStrategies, options: ForwardOpt
   const many = manyOf(strategy);
   if (many) return many.each((one) => forward(one, options));
   const { api, settings } = runtimeOf(strategy);
-  const streams = openStreams.get(api) ?? new OpenStreams();
-  openStreams.set(api, streams);
+  const forwarding = { api, strategyName: settings.name, allow, property };
   return function forwardRequest(req, res, next) {
     if (refuseFramework(req, res, next, settings.name)) return;
     const gone = new AbortController();
     const abort = () => gone.abort();
     res.once('close', abort);
-    forwardCall(req, res, gone.signal)
+    import('./forward-call.js')
+      .then(({ forwardCall }) => forwardCall(forwarding, req, res, gone.signal))
       .catch((error: unknown) => {
         // The browser has disconnected otherwise.
         if (!gone.signal.aborted) next(ofStrategy(error, settings.name));
       })
-      .finally(() => {
-        // Each response closes eventually, and building the error of an abort is slow.
-        res.off('close', abort);
-        limitRest(req, api);
-      });
+      // Each response closes eventually, and building the error of an abort is slow.
+      .finally(() => res.off('close', abort));
   };
-
-  async function forwardCall(req: IncomingMessage, res: ServerResponse, signal: AbortSignal): Promise<void> {
-    const client: unknown = Reflect.get(req, property);
-    if (!(client instanceof ApiClient) || contextOf(client) !== api) {
-      const message = `The request has no req.${property} of the strategy "${settings.name}": mount apiClient(strategy) before forward(strategy).`;
-      throw new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' });
-    }
-    const target = apiTargetOf(req);
-    if (target === undefined || !allow.names(target.method, target.path))
-      throw new ForwardError(NOT_ALLOWED, { code: 'ERR_NOT_ALLOWED', status: 404 });
-    if (!DESTINATIONS.has(req.headers['sec-fetch-dest']))
-      throw new ForwardError(NO_DATA, { code: 'ERR_REQUEST_DESTINATION', status: 403 });
-    if (!SAFE.has(target.method) && !isSameOrigin(req.headers, hostOf(req)))
-      throw new ForwardError(FOREIGN_PAGE, { code: 'ERR_FOREIGN_PAGE', status: 403 });
-    const permit = streams.permitFor(client.grantId ?? '');
-    try {
-      const hasBody = target.method !== 'GET' && target.method !== 'HEAD';
-      const body = hasBody ? await uploadOf(req, api, permit) : undefined;
-      const options = { headers: sentHeaders(req, body), body, signal };
-      const request = requestTo(target, target.method, options, api.headers.streamed);
-      const call = new ApiCall(sourceOf(client), api, { ...request, redirect: 'manual' }, FORWARDED);
-      const response = await call
-        .run((received) => received)
-        .catch((error: unknown) => {
-          throw isStalled(req, body, error) ? slowBody() : error;
-        });
-      await answer(res, response, permit);
-    } finally {
-      permit.release();
-    }
-  }
-}
-
-const NOT_ALLOWED = 'The option `allow` of forward(strategy, options) does not name this request.';
-
-const NO_DATA =
-  'Expected a request for data or media, such as that of fetch() or an image: forward(strategy) serves no scripts, styles, frames or documents. Save a download with fetch() and a Blob.';
-
-const FOREIGN_PAGE =
-  'Expected a request from a page of this origin, for which browsers send Sec-Fetch-Site: same-origin. Where they send no such header, add X-Requested-With.';
-
-function tooManyStreams(): ForwardError {
-  const message = `Expected at most ${MAX_STREAMS} streamed uploads and downloads at once for this login: wait until one has finished.`;
-  return new ForwardError(message, { code: 'ERR_TOO_MANY_STREAMS', status: 429 });
-}
-
-function slowBody(): ForwardError {
-  const message = 'Timed out waiting for the request body.';
-  return new ForwardError(message, { code: 'ERR_REQUEST_TIMEOUT', status: 408 });
-}
-
-/** Returns true if an upload has failed because the browser sent no more of it. What the API does not take fills the buffer. */
-function isStalled(req: IncomingMessage, body: Uint8Array | Readable | undefined, error: unknown): boolean {
-  const isTimeout = error instanceof ServiceUnavailableError && error.code === 'ERR_SERVICE_TIMEOUT';
-  return isTimeout && body instanceof Readable && body.readableLength === 0 && !req.complete;
-}
-
-/** Returns method, path and query of the API request; `undefined` for a method or path that no API call can have. */
-function apiTargetOf(req: IncomingMessage): { method: string; path: string; query: string } | undefined {
-  const { url = '' } = req;
-  const path = pathOf(url);
-  // A request line may hold a whole URL.
-  if (!path.startsWith('/')) return undefined;
-  try {
-    const { search } = new URL(`http://relative.invalid/${url.slice(path.length)}`);
-    return { method: methodOf(req.method), path: apiPath(path), query: search };
-  } catch {
-    return undefined;
-  }
-}
-
-function sentHeaders({ headers }: IncomingMessage, body: Uint8Array | Readable | undefined): [string, string][] {
-  const isSent = (name: string) => SENT.test(name) || (name === 'content-length' && body instanceof Readable);
-  return Object.entries(headers).flatMap(([name, value]) => (isSent(name) ? [[name, String(value)]] : []));
-}
-
-/** Returns the body of a request: its bytes if they are few, else a stream that can be destroyed without closing the connection. */
-async function uploadOf(
-  req: IncomingMessage,
-  api: ApiContext,
-  permit: StreamPermit,
-): Promise<Buffer | Readable | undefined> {
-  const length = Number(req.headers['content-length'] ?? Infinity);
-  if (length === 0 || (length === Infinity && req.headers['transfer-encoding'] === undefined)) return undefined;
-  if (req.readableDidRead) {
-    const message = 'The request body was read already: mount forward(strategy) before body parsers.';
-    throw new ConfigurationError(message, { code: 'ERR_MIDDLEWARE_ORDER' });
-  }
-  if (length > MAX_BUFFERED_BYTES) {
-    if (!permit.take()) throw tooManyStreams();
-    // The API may answer early. Browsers read an answer once they have sent all, so the rest is read too.
-    return req.pipe(new PassThrough()).once('close', () => req.resume());
-  }
-  const limit = new CallLimit(api.deadlines, api.timeoutMs, undefined);
-  try {
-    return await abortable(buffered(req.iterator({ destroyOnReturn: false })), limit.signal);
-  } catch (error) {
-    throw limit.expired ? slowBody() : error;
-  } finally {
-    limit.end();
-  }
-}
-
-async function buffered(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
-  const all: Buffer[] = [];
-  for await (const chunk of chunks) all.push(chunk);
-  return Buffer.concat(all);
-}
-
-/** Sends the API's response to the browser. Resolves once it is sent. @throws ForwardError for a stream too many */
-async function answer(
-  res: ServerResponse,
-  { status, headers, body }: FetchedResponse,
-  permit: StreamPermit,
-): Promise<void> {
-  const stream = body instanceof Readable ? body : undefined;
-  // By a timeout middleware of the application.
-  if (res.headersSent) return void stream?.destroy();
-  if (stream && !(Number(headers['content-length']) <= MAX_BUFFERED_BYTES) && !permit.take()) {
-    stream.destroy();
-    throw tooManyStreams();
-  }
-  res.statusCode = status;
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && RETURNED.has(name)) res.setHeader(name, value);
-  }
-  res.setHeader('Cache-Control', privately(headers['cache-control']));
-  for (const vary of [headers.vary ?? [], 'Cookie'].flat()) res.appendHeader('Vary', vary);
-  // Users wrote the content, and a document of this origin could use the session. Other sites must not include it either.
-  res.setHeader('X-Content-Type-Options', 'nosniff');
-  res.setHeader('Content-Security-Policy', "default-src 'none'; sandbox");
-  res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
-  if (!stream) return void res.end(body);
-  // The first byte of a body may be far off, as of an event stream.
-  res.flushHeaders();
-  await new Promise<void>((resolve, reject) => {
-    pipeline(stream, res, (error) => (error ? reject(error) : resolve()));
-  });
-}
-
-/** Returns a `Cache-Control` for the browser's cache alone. Without one of the API, the browser revalidates each time. */
-function privately(given: string | readonly string[] = 'no-cache'): string {
-  const directives = String(given).match(/[\w-]+(?:="[^"]*"|=[^\s,;"]*)?/g) ?? [];
-  const kept = directives.filter((each) => !/^(?:public|private|s-maxage|proxy-revalidate)\b/i.test(each));
-  return ['private', ...kept].join(', ');
-}
-
-/** Limits how long the rest of an unused upload is read. */
-function limitRest(req: IncomingMessage, { deadlines, timeoutMs }: ApiContext): void {
-  if (req.complete || req.destroyed) return;
-  const rest: Expiring = { expiresAt: 0, expire: () => req.destroy() };
-  deadlines.add(rest, timeoutMs);
-  for (const event of ['end', 'close']) req.once(event, () => deadlines.remove(rest));
 }
