@@ -11,7 +11,8 @@ export type { RequestOptions, StandardSchema } from './api/call-options.js';
 export type { PaginateOptions } from './api/paginate-options.js';
 export type { RequestHeaders } from './api/request-headers.js';
 export type { ApiResponse, ApiStream } from './api/response.js';
-export { type EmbeddedOptions, embedded } from './embedded/embedded.js';
+export { embedded } from './embedded/embedded.js';
+export type { EmbeddedOptions } from './embedded/frame-options.js';
 export {
   AuthorizationError,
   ConfigurationError,

@@ -1,59 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { lostCookieCause, refuseUnpartitionedSession } from '../advice/session-cookie.js';
-import { fn, isSecureUrl, optionError, type Reader, readOptions, requiredOption, withDefault } from '../checks.js';
-import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import type { FrameTarget } from '../login/pending-logins.js';
+import { optionError } from '../checks.js';
+import { ofStrategy } from '../errors.js';
 import type { Handler } from '../middleware/api-client.js';
-import { holdsToken, isLoginRoute, JWT, loginRoute } from '../middleware/login-redirect.js';
-import { FRAME_GATE, type FrameGate } from '../middleware/require-authorization.js';
-import { passportRecordOf, sessionOf, setUser } from '../session/session.js';
-import { isInFrame, isPrefetch, isSameOrigin, pathOf, refuseFramework, Visit } from '../session/visit.js';
-import type { Runtime } from '../strategy/runtime.js';
+import { FRAME_GATE, type FrameGateReader } from '../middleware/require-authorization.js';
+import { refuseFramework } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
-import { type DetachedSession, detachSession } from './detached-session.js';
-import { FrameLogins, type FramePopup } from './frame-logins.js';
-import {
-  buttonPage,
-  declinedPage,
-  endPage,
-  type FramePage,
-  type FrameWords,
-  frameWords,
-  messagePage,
-  REFUSED,
-  sendFramePage,
-} from './frame-pages.js';
-import { holdResponse, keepOpener } from './held-response.js';
-
-/** Options of {@link embedded}. */
-export interface EmbeddedOptions {
-  /** A path that no other route uses, such as `/login/frame`. The frame posts the popup's code to it. */
-  readonly path: string;
-  /** Path of the login route, which the popup opens. */
-  readonly login: string;
-  /** Origins of the service whose pages may show the application in a frame: https, or http on a loopback host. */
-  readonly frameAncestors: readonly string[];
-  /**
-   * Returns the user of the signed token that a request of the frame brings from the service; `undefined` without one. The
-   * frame then needs no session. Requires the strategy's option `grantId`.
-   */
-  readonly identify?: ((req: IncomingMessage & Express.Request) => unknown) | undefined;
-  /** Words of the pages. Default: English. */
-  readonly words?: Partial<FrameWords> | undefined;
-}
-
-type FrameSettings = Required<Pick<EmbeddedOptions, 'path' | 'login' | 'frameAncestors' | 'identify'>> & {
-  readonly words: FrameWords;
-};
-
-/** The parameter of the login route that names the frame which a popup logs in for. */
-const HANDLE = 'frame';
-
-/** Longest body that a frame sends, in characters. */
-const MAX_BODY = 4 * 1024;
-
-/** Requests that `embedded` has seen, and whether they name a user. */
-const seen = new WeakMap<IncomingMessage, { readonly hadSession: boolean; readonly user: unknown }>();
+import type { Frame } from './frame.js';
+import { type EmbeddedOptions, misplaced, readFrameOptions } from './frame-options.js';
 
 /**
  * Creates middleware for an application in a frame of the service, whose consent page cannot be framed: the frame has a
@@ -71,260 +23,26 @@ const seen = new WeakMap<IncomingMessage, { readonly hadSession: boolean; readon
  */
 export function embedded(strategy: Strategy, options: EmbeddedOptions): Handler {
   const runtime = runtimeOf(strategy);
-  const settings = readOptions<FrameSettings>('embedded(strategy, options)', options, {
-    path: requiredOption(ownPath),
-    login: requiredOption(loginRoute.read as Reader<string>),
-    frameAncestors: requiredOption(origins),
-    identify: withDefault(undefined, fn<EmbeddedOptions['identify']>),
-    words: frameWords,
-  });
+  const settings = readFrameOptions(options);
   if (settings.identify && runtime.grants.idIsInSession)
     throw optionError(
       'identify',
       "expected a strategy with the option grantId: the frame's grants are found by its user",
     );
-  const frame = new Frame(runtime, settings);
+  let frame: Frame | undefined;
   const handler: Handler = function serveFrame(req, res, next) {
     if (refuseFramework(req, res, next, runtime.settings.name)) return;
-    frame.serve(req, res, next).catch((error: unknown) => next(ofStrategy(error, runtime.settings.name)));
+    import('./frame.js')
+      .then(({ Frame }) => {
+        frame ??= new Frame(runtime, settings);
+        return frame.serve(req, res, next);
+      })
+      .catch((error: unknown) => next(ofStrategy(error, runtime.settings.name)));
   };
-  return Object.assign(handler, { [FRAME_GATE]: frame });
-}
-
-/** What `embedded` does for one strategy. */
-class Frame implements FrameGate {
-  readonly #runtime: Runtime;
-  readonly #logins: FrameLogins;
-  readonly #settings: FrameSettings;
-
-  constructor(runtime: Runtime, settings: FrameSettings) {
-    this.#runtime = runtime;
-    this.#logins = FrameLogins.of(runtime);
-    this.#settings = settings;
-  }
-
-  /** True if the frame's requests name their user. */
-  get #identifies(): boolean {
-    return this.#settings.identify !== undefined;
-  }
-
-  /** Serves the requests of popups and the codes that frames post, and identifies the user of other requests. */
-  async serve(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): Promise<void> {
-    const { path, login, identify } = this.#settings;
-    const logins = this.#logins;
-    if (this.#runtime.clients.isAttached(req)) throw misplaced('before apiClient(strategy)');
-    const visit = new Visit(req);
-    if (isLoginRoute(visit, path)) return this.#take(visit, res);
-    const isLogin = isLoginRoute(visit, login) && visit.query.has(HANDLE);
-    const target = isLogin ? this.#opened(visit) : logins.targetOf(visit);
-    if (isLogin && !target) {
-      const { words } = this.#settings;
-      return sendFramePage(req, res, messagePage(403, words, words.stale));
-    }
-    if (target) {
-      const session = detachSession(req);
-      logins.note(req, target);
-      const fail = (error: unknown) => next(ofStrategy(error, this.#runtime.settings.name));
-      if (isLogin) keepOpener(res);
-      else holdResponse(req, res, () => this.#endOf(req, res, session), fail);
-      return next();
-    }
-    const user = identify && (await identified(identify, req));
-    // A bad token may count as none. Addresses of ordinary pages hold hashes and slugs, which are no tokens.
-    const isOfFrame = this.#identifies && isInFrame(req.headers);
-    const isSuspect = isOfFrame || (this.#identifies && JWT.test(visit.browserUrl));
-    if (user !== undefined || isSuspect) holdsToken.add(req);
-    seen.set(req, { hadSession: sessionOf(req) !== undefined, user });
-    // Without a valid token a frame has no user, even if the browser's session has one.
-    if (user || isOfFrame) {
-      if (sessionOf(req)) detachSession(req);
-      setUser(req, user || undefined);
-    }
-    next();
-  }
-
-  requireOrder(req: IncomingMessage): void {
-    const known = seen.get(req);
-    if (!known && !this.#logins.popupOf(req)) throw misplaced('before the routes, by app.use()');
-    if (known && !known.user && !known.hadSession && sessionOf(req)) throw misplaced('after the session');
-  }
-
-  isFor(req: IncomingMessage): boolean {
-    return isInFrame(req.headers) || Boolean(seen.get(req)?.user);
-  }
-
-  isRefused(req: IncomingMessage, scope: readonly string[]): boolean {
-    const refused = this.#logins.readRefused(new Visit(req).query.get(REFUSED) ?? '');
-    return scope.some((name) => refused.includes(name));
-  }
-
-  answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void {
-    const { frameAncestors, login, path, words } = this.#settings;
-    const { grants } = this.#runtime;
-    const user = seen.get(req)?.user;
-    if (this.#identifies && !user) throw new NotAuthorizedError('The token of this frame names no user.');
-    if (!this.#identifies) refuseUnpartitionedSession(new Visit(req));
-    const { handle, verifier } = this.#logins.create(user ? grants.newId(req, user) : undefined, scope, isStepUp);
-    const url = `${login}${login.includes('?') ? '&' : '?'}${HANDLE}=${handle}`;
-    sendFramePage(req, res, buttonPage(words, frameAncestors, { url, path, verifier }));
-  }
-
-  /** Returns the frame that a popup logs in for: none, unless a page of the own origin has opened it as a window. */
-  #opened({ req, headers, query }: Visit): FrameTarget | undefined {
-    const { 'sec-fetch-dest': dest = 'document', 'sec-fetch-site': site = 'same-origin' } = headers;
-    if (dest !== 'document' || site !== 'same-origin' || isPrefetch(headers) || req.method !== 'GET') return undefined;
-    return this.#logins.read(query.get(HANDLE) ?? '');
-  }
-
-  /** Returns the page that ends a popup; `undefined` if its login has failed or was refused, as the application says. */
-  #endOf(
-    req: IncomingMessage,
-    { statusCode }: ServerResponse,
-    session: DetachedSession,
-  ): Promise<FramePage | undefined> | undefined {
-    const { words } = this.#settings;
-    const { grants } = this.#runtime;
-    const logins = this.#logins;
-    const popup = logins.popupOf(req);
-    if (popup?.outcome === 'other')
-      return Promise.resolve(messagePage(403, words, words.otherAccount, '<small>ERR_OTHER_ACCOUNT</small>'));
-    if (popup?.outcome === 'declined')
-      return Promise.resolve(declinedPage(words, { refused: logins.sealRefused(popup) }));
-    if (popup?.outcome !== 'stored') return undefined;
-    const isInSession = () =>
-      passportRecordOf(req) !== undefined || (grants.idIsInSession && grants.idOf(req) !== undefined);
-    const isLoggedIn = () => (this.#identifies ? !session.hasEnded : isInSession());
-    if (isLoggedIn() && statusCode < 400) return this.#handOver(req, popup, session, isLoggedIn);
-    logins.discard(req, popup, this.#identifies);
-    return undefined;
-  }
-
-  /**
-   * Returns the page that brings a popup's session to its frame; `undefined` if the application has refused the login until it
-   * was stored. A later refusal makes the code worthless.
-   *
-   * @throws TokenStoreError if the session cannot be stored
-   */
-  async #handOver(
-    req: IncomingMessage,
-    popup: FramePopup,
-    session: DetachedSession,
-    isLoggedIn: () => boolean,
-  ): Promise<FramePage | undefined> {
-    const { words } = this.#settings;
-    const logins = this.#logins;
-    const refused = logins.sealRefused(popup);
-    const discard = () => logins.discard(req, popup, this.#identifies);
-    const { maxAge } = session;
-    const { cookie: _settings, ...content } = sessionOf(req) ?? {};
-    try {
-      const handOver = { content, ...(maxAge !== undefined && { maxAge }) };
-      // Also awaited without one: the route may go on after its answer.
-      const issued = await (this.#identifies ? undefined : logins.issue(req, popup.target, handOver));
-      const withdraw = issued?.withdraw ?? discard;
-      if (isLoggedIn() && (issued || this.#identifies)) {
-        session.onChange = () => isLoggedIn() || withdraw();
-        return endPage(words, { code: issued?.code, refused });
-      }
-      withdraw();
-    } catch (error) {
-      discard();
-      throw error;
-    }
-    discard();
-    if (!isLoggedIn()) return undefined;
-    const limit = '<small>For developers: at most 1 MB of req.session reaches the frame.</small>';
-    return messagePage(500, words, words.tooLarge, limit);
-  }
-
-  /** Takes the code that the popup gave to the frame. A GET says whether the cookie of the new session came back. */
-  async #take(visit: Visit, res: ServerResponse): Promise<void> {
-    const { req, headers, host } = visit;
-    res.setHeader('Cache-Control', 'no-store');
-    const isFrame = isSameOrigin(headers, host);
-    if (req.method === 'GET' && isFrame) {
-      if (passportRecordOf(req) !== undefined || this.#runtime.grants.referenceOf(req)) return sendStatus(res, 204);
-      const cause = lostCookieCause(visit) ?? 'The application may be in a frame whose cookies the browser blocks.';
-      const message = `The frame was logged in, but its session cookie did not come back. ${cause}`;
-      throw new ConfigurationError(message, { code: 'ERR_SESSION_COOKIE' });
-    }
-    if (req.method !== 'POST') {
-      res.setHeader('Allow', 'POST');
-      return sendStatus(res, 405);
-    }
-    if (!isFrame) return sendStatus(res, 403);
-    if (!sessionOf(req)) throw misplaced('after the session');
-    const body = await readBody(req);
-    if (body === TOO_LONG) return sendStatus(res, 413);
-    const { code, verifier } = typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {};
-    if (typeof code !== 'string' || typeof verifier !== 'string') return sendStatus(res, 400);
-    sendStatus(res, (await this.#logins.take(req, code, verifier)) ? 204 : 403);
-  }
-}
-
-function sendStatus(res: ServerResponse, status: number): void {
-  res.statusCode = status;
-  res.end();
-}
-
-function misplaced(where: string): ConfigurationError {
-  return new ConfigurationError(
-    `embedded(strategy, …) has to be mounted ${where}: mount express-session, then this, then apiClient(strategy), then the routes.`,
-    { code: 'ERR_MIDDLEWARE_ORDER' },
-  );
-}
-
-/** Errors of jose and jsonwebtoken for a token that is expired, forged or no token. */
-const TOKEN_ERROR = /^ERR_J(?:WT|WS|WE|WK|WKS|OSE)_|^(?:JsonWebToken|TokenExpired|NotBefore)Error$/;
-
-/** Returns the user of a request's token; `undefined` without one, and false if the token is refused. */
-async function identified(identify: NonNullable<FrameSettings['identify']>, req: IncomingMessage): Promise<unknown> {
-  try {
-    return (await identify(req as IncomingMessage & Express.Request)) || undefined;
-  } catch (error) {
-    const { code, name }: { readonly code?: unknown; readonly name?: unknown } = Object(error);
-    if (TOKEN_ERROR.test(String(code)) || TOKEN_ERROR.test(String(name))) return false;
-    throw error;
-  }
-}
-
-/** Stands for a body that is too long. */
-const TOO_LONG = Symbol('too long');
-
-/** Reads the JSON body of a request, unless a parser of the application has done so. Returns `undefined` if it is none. */
-async function readBody(req: IncomingMessage & { readonly body?: unknown }): Promise<unknown> {
-  const { body = '' } = req;
-  const isParsed = typeof body === 'object' && body !== null && !Buffer.isBuffer(body);
-  // Parsers of Express 4 leave an empty object of a body that they do not read.
-  if (isParsed && Object.keys(body).length > 0) return body;
-  let text = isParsed ? '' : String(body);
-  if (!req.readableEnded && text === '') {
-    req.setEncoding('utf8');
-    // Reads to the end: a loop that is left destroys the connection, before the answer. Node's requestTimeout ends one without end.
-    for await (const chunk of req) if (text.length <= MAX_BODY) text += chunk;
-    if (text.length > MAX_BODY) return TOO_LONG;
-  }
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-/** Reads a path of the application. */
-function ownPath(option: string, value: unknown): string {
-  if (typeof value === 'string' && /^\/(?!\/)[\x21-\x7e]*$/.test(value) && pathOf(value) === value) return value;
-  throw optionError(option, 'expected a path that no other route uses, such as /login/frame');
-}
-
-/** Reads origins: https, or http of a loopback host. */
-function origins(option: string, value: unknown): readonly string[] {
-  const all: unknown[] = Array.isArray(value) ? value : [];
-  const isOrigin = (one: unknown): boolean => {
-    if (typeof one !== 'string' || one.includes('*') || !URL.canParse(one)) return false;
-    const url = new URL(one);
-    return one === url.origin && isSecureUrl(url);
+  const gateOf: FrameGateReader = (req) => {
+    if (!frame) throw misplaced('before the routes, by app.use()');
+    frame.requireOrder(req);
+    return frame;
   };
-  if (all.length > 0 && all.every(isOrigin)) return all.map(String);
-  throw optionError(option, "expected origins of the service, such as ['https://cad.example.com']: no path, and no *");
+  return Object.assign(handler, { [FRAME_GATE]: gateOf });
 }

@@ -1,38 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Optional, type Readers, readOptions, text, withDefault } from '../checks.js';
-
-/** Words of the two pages, in English. `lang` is their language (BCP 47). */
-const ENGLISH = {
-  lang: 'en',
-  title: 'Log in',
-  help: 'The application needs your permission. You give it in a window that opens.',
-  button: 'Log in',
-  waiting: 'Go on in the window that has opened. Without a window, press the button again.',
-  blocked: 'The browser has blocked the window. Allow windows of this page, then press the button again.',
-  failed: 'The login did not get through to this page. Press the button again.',
-  done: 'You are logged in. You can close this window.',
-  noOpener:
-    'This window has lost its link to the page that you came from. Close it, and open the application in a tab.',
-  reload: 'You are logged in. Close this window, and load the page that you came from again.',
-  otherAccount:
-    'This is another account than the one of the page that you came from. Nothing was saved. Close this window.',
-  declined: 'You have not given the permission. Close this window.',
-  tooLarge: 'The login was too large for the page that you came from. You are not logged in. Close this window.',
-  stale: 'The application has not opened this window, or too long ago. Close it, and load the application again.',
-};
-
-/** Words of the pages for frames: all of them are texts. */
-export type FrameWords = Readonly<typeof ENGLISH>;
-
-const WORD_READERS = Object.fromEntries(
-  Object.entries(ENGLISH).map(([name, word]) => [name, withDefault(word, text)]),
-) as unknown as Readers<FrameWords>;
-
-/** Reads the words of the pages. Those that are left out are English. */
-export const frameWords: Optional<FrameWords> = withDefault(ENGLISH, (option, value) =>
-  readOptions('embedded(strategy, { words })', value, WORD_READERS, option),
-);
+import type { FrameWords } from './frame-options.js';
 
 const CSS = `:root{color-scheme:light dark;--line:#0b57d0;--on:#fff}
 @media (prefers-color-scheme:dark){:root{--line:#a8c7fa;--on:#062e6f}}

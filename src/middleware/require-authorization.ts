@@ -27,8 +27,6 @@ export interface RequireAuthorizationOptions {
 
 /** What `requireAuthorization` asks of the middleware of a frame. */
 export interface FrameGate {
-  /** Throws if the middleware does not stand where it has to. @throws ConfigurationError */
-  requireOrder(req: IncomingMessage): void;
   /** Returns true if the button answers a page request without a grant. */
   isFor(req: IncomingMessage): boolean;
   /** Returns true if the user refused one of the scopes a moment ago, in the popup that this frame opened. */
@@ -43,10 +41,13 @@ export interface FrameGate {
   answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void;
 }
 
-/** Key of the {@link FrameGate} of the middleware that `embedded` returns. */
+/** Returns the gate for a request. @throws ConfigurationError if the middleware is not mounted where it has to be */
+export type FrameGateReader = (req: IncomingMessage) => FrameGate;
+
+/** Key of the {@link FrameGateReader} of the middleware that `embedded` returns. */
 export const FRAME_GATE: unique symbol = Symbol('passport-oauth-app.frame');
 
-function hasGate(value: unknown): value is { readonly [FRAME_GATE]: FrameGate } {
+function hasGate(value: unknown): value is { readonly [FRAME_GATE]: FrameGateReader } {
   return typeof value === 'function' && FRAME_GATE in value;
 }
 
@@ -54,7 +55,7 @@ const AUTHORIZATION_READERS: Readers<{
   readonly login: string | undefined;
   readonly scope: readonly string[];
   readonly property: string;
-  readonly frame: FrameGate | undefined;
+  readonly frame: FrameGateReader | undefined;
 }> = {
   login: loginRoute,
   scope: withDefault([], (option, value) => scope(option, value).split(' ').filter(Boolean)),
@@ -95,15 +96,15 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
     const granted = client.authorized ? client.scope : [];
     const missing = needed.filter((name) => !granted.includes(name));
     try {
-      frame?.requireOrder(req);
+      const gate = frame?.(req);
       if (!client.authorized || missing.length > 0 || isStranded) {
         const refusal = client.authorized ? scopeError(missing, granted) : new NotAuthorizedError(LOG_IN);
         const isPage = isPageRequest(req.method, req.headers);
-        switch (answerTo({ isPage, isFramed: frame?.isFor(req) === true, hasRoute: login !== undefined, isStranded })) {
+        switch (answerTo({ isPage, isFramed: gate?.isFor(req) === true, hasRoute: login !== undefined, isStranded })) {
           case 'button': {
-            if (client.authorized && frame?.isRefused(req, missing)) throw refusal;
+            if (client.authorized && gate?.isRefused(req, missing)) throw refusal;
             const names = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
-            return frame?.answer(req, res, names, client.authorized && !isStranded);
+            return gate?.answer(req, res, names, client.authorized && !isStranded);
           }
           case 'login':
             return redirectOrThrow(new Visit(req), res, login ?? '', client, missing, refusal);

@@ -19,12 +19,12 @@ const text = (file: string) => readFileSync(join(packed.folder, file), 'utf8');
 const ending = (pattern: RegExp) => packed.files.filter((file) => pattern.test(file));
 
 describe('the tarball', () => {
-  test('holds bundles, declarations, source maps and documents, in fewer than 120 files', () => {
+  test('holds bundles, declarations, source maps and documents, in fewer than 150 files', () => {
     const wanted =
       /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md|docs\/(?:[a-z-]+\.md|telemetry\.js|(?:examples|stores)\/[a-z-]+(?:\.test)?\.(?:c?js|ts))|dist\/[a-z0-9/-]+\.(?:js|js\.map|d\.ts)|dist\/chunks\/required\.cjs)$/;
     expect(packed.files.filter((file) => !wanted.test(file))).toEqual([]);
     expect(packed.files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'CHANGELOG.md']));
-    expect(packed.files.length).toBeLessThan(120);
+    expect(packed.files.length).toBeLessThan(150);
   });
 
   // Pictures are `<img>`: they stay in the repository, whose pages show them.
