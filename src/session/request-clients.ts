@@ -293,26 +293,26 @@ interface WithRoute {
  * neither start a refresh nor wait for one. Anyone can write a URL that looks like a logout, so words of it decide nothing.
  */
 export class LogoutRoutes {
-  readonly #keys = new Set<string>();
+  readonly #logouts = new Set<string>();
 
   /** Notes that a logout runs for a request. */
   add(req: IncomingMessage): void {
     for (const key of [routeKey(req), pathKey(req)]) {
       if (key === undefined) continue;
-      this.#keys.delete(key);
-      this.#keys.add(key);
+      this.#logouts.delete(key);
+      this.#logouts.add(key);
     }
-    for (const oldest of this.#keys) {
-      if (this.#keys.size <= MAX_ROUTES) break;
-      this.#keys.delete(oldest);
+    for (const oldest of this.#logouts) {
+      if (this.#logouts.size <= MAX_ROUTES) break;
+      this.#logouts.delete(oldest);
     }
   }
 
   /** Returns true if a logout has run on the route of a request, or on its path before its route is known. */
   has(req: IncomingMessage): boolean {
-    if (this.#keys.size === 0) return false;
+    if (this.#logouts.size === 0) return false;
     const route = routeKey(req);
-    return (route !== undefined && this.#keys.has(route)) || this.#keys.has(pathKey(req));
+    return (route !== undefined && this.#logouts.has(route)) || this.#logouts.has(pathKey(req));
   }
 }
 

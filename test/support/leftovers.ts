@@ -8,7 +8,7 @@ const CHECKED = /\/test\/(?:api|embedded|flow|grants|http|login|oauth|refresh|se
 
 /** Fields and constants that keep their entries on purpose: caches, settings, and what was learned of a service or a developer's mistake. */
 const KEPT =
-  /^src\/emulator|logout-routes| .*(?:byStore|cache|enterprise|failed|grants|listeners|loginPaths|messages|pauses|refused|seen|serviceOfGrant|statements|strategyNames|told|used|warned|warnings).*=/i;
+  /^src\/emulator| .*(?:byStore|cache|enterprise|failed|grants|listeners|loginPaths|logouts|messages|pauses|refused|seen|serviceOfGrant|statements|strategyNames|told|used|warned|warnings).*=/i;
 
 /**
  * How often the event loop turns, five milliseconds apart, for work that goes on behind a test: a process that got no time has
