@@ -156,11 +156,10 @@ async function connect(
   const before = sessionOf(req);
   // Without a session there is nothing to write.
   if (!before) return true;
-  login.begin(before);
+  const isAnonymous = !userOf(req);
+  login.write(before, before, isAnonymous ? ANONYMOUS : true);
   try {
-    const isAnonymous = !userOf(req);
     const session = isAnonymous ? await regenerateSession(req, before) : before;
-    login.write(session, isAnonymous ? ANONYMOUS : true);
     const target = returnTo ?? session.returnTo;
     if (target !== undefined) session.returnTo = safeReturnTo(target);
     await saveSession(session);

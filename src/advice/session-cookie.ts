@@ -39,8 +39,8 @@ export function refuseStrictSession(req: IncomingMessage): void {
  */
 export function refuseUnpartitionedSession({ req, headers, isSecure }: Visit): void {
   if (!isInForeignFrame(headers)) return;
-  const { partitioned, secure } = cookieSettingsOf(req);
-  if (partitioned === true && isForFrames(req) && (secure || !isSecure)) return;
+  const settings = cookieSettingsOf(req);
+  if (settings.partitioned === true && isForFrames(settings) && (settings.secure || !isSecure)) return;
   throw dropped(
     `is not Partitioned, which a login in a frame of another site needs: browsers block other cookies there, and where they do not, a foreign page could log the user's own tabs in. ${PARTITION}`,
   );

@@ -1,14 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import {
-  passportRecordOf,
-  polyfillSessionMethods,
-  sessionOf,
-  sessionStoreFailed,
-  settle,
-  userOf,
-} from '../session/session.js';
+import { passportRecordOf, polyfillSessionMethods, sessionOf, settleInStore, userOf } from '../session/session.js';
 import { refuseFramework, refuseOldPassport, Visit } from '../session/visit.js';
 import type { Runtime } from '../strategy/runtime.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
@@ -76,7 +69,5 @@ export async function endPassportLogin(req: IncomingMessage): Promise<void> {
   }
   refuseOldPassport(req);
   polyfillSessionMethods(session, false);
-  await settle((done) => logOut.call(req, done)).catch((error: unknown) => {
-    throw sessionStoreFailed(error);
-  });
+  await settleInStore(logOut.bind(req));
 }

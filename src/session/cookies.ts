@@ -166,8 +166,9 @@ export function endCookie(visit: Visit, res: ServerResponse, name: string): void
  */
 export function cookieAttributes(req: Visit['req'], isSecure: boolean): string {
   const always = '; Path=/; HttpOnly; SameSite=';
-  if (!isForFrames(req)) return `${always}Lax${isSecure ? '; Secure' : ''}`;
-  return `${always}None; Secure${cookieSettingsOf(req).partitioned === true ? '; Partitioned' : ''}`;
+  const settings = cookieSettingsOf(req);
+  if (!isForFrames(settings)) return `${always}Lax${isSecure ? '; Secure' : ''}`;
+  return `${always}None; Secure${settings.partitioned === true ? '; Partitioned' : ''}`;
 }
 
 /** Most characters of a browser's `Cookie` header: many proxies refuse a header above 8 KB, and a session cookie has to fit in. */

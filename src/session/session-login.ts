@@ -11,6 +11,7 @@ import {
   callOnce,
   type Done,
   emptySession,
+  type LogIn,
   polyfillSessionMethods,
   type SessionLike,
   sessionOf,
@@ -25,11 +26,9 @@ export interface SessionLoginRequest {
   /** Of the request's grants. */
   readonly manager: GrantManager;
   readonly route: { readonly isConnection: boolean };
-  /** Reports how the login ended. */
+  /** Reports how the login ended: the first call counts. */
   readonly report: (outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId' | 'scope'>) => void;
 }
-
-type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
 
 /** Options of `req.logIn` that Passport reads. */
 interface LogInOptions {
@@ -39,26 +38,22 @@ interface LogInOptions {
   readonly successRedirect?: unknown;
 }
 
-/** `idle`: no session was written yet. `writing`: the session of that moment, and what it said of this strategy before. */
-type LoginState =
-  | { readonly is: 'idle' | 'saved' | 'failed' }
-  | { readonly is: 'writing'; readonly session: SessionLike | undefined; readonly former: SessionLike };
-
 /**
  * Makes the session of a login refer to its grant.
  *
  * Passport gives a login a new session: it regenerates the old one, adds the user, and saves it. The reference is written in
- * between, so it needs neither another save nor `keepSessionInfo`. For that, three hooks stand in front of the methods
- * that Passport calls: `req.logIn`, then `regenerate` of the old session, then `save` of the new one.
+ * between, so it needs neither another save nor `keepSessionInfo`. Three hooks replace the methods that Passport calls, in
+ * this order: `req.logIn`, `regenerate` of the old session, `save` of the new one.
  */
 export class SessionLogin {
   readonly grantId: string;
-  /** The source of the request's clients: ended if the login fails later on. */
+  /** The source of the request's clients: ends if the login fails later on. */
   source: GrantCredentials | undefined;
   readonly #request: SessionLoginRequest;
   readonly #grants: RequestGrants;
   readonly #tokens: TokenSet;
-  #state: LoginState = { is: 'idle' };
+  /** While a session is being written: the first one, and what it said of this strategy before. */
+  #writing: { readonly session: SessionLike | undefined; readonly former: SessionLike } | undefined;
 
   /** @throws ConfigurationError if the response was already sent, or if the option `grantId` makes no id of the user */
   constructor(request: SessionLoginRequest, grants: RequestGrants, tokens: TokenSet, user: unknown) {
@@ -70,11 +65,7 @@ export class SessionLogin {
     this.#tokens = tokens;
   }
 
-  /**
-   * Stores the grant.
-   *
-   * @throws TokenStoreError; ConfigurationError if the response has been sent by then
-   */
+  /** Stores the grant. @throws TokenStoreError; ConfigurationError if the response has been sent by then */
   async store(): Promise<Grant> {
     const { manager, res, visit } = this.#request;
     const { idIsInSession, isNewId } = this.#grants;
@@ -93,9 +84,9 @@ export class SessionLogin {
 
   /**
    * Hooks `req.logIn`, so that each call that writes a session makes it refer to the grant. Passport calls it, or the
-   * application after `session: false` or in a custom callback.
+   * application does: after `session: false`, or in a custom callback.
    *
-   * @param returnTo The page to return to; `undefined` for what the session says.
+   * @param returnTo The page to return to; `undefined` for the one that the session names.
    */
   hookLogIn(returnTo: string | undefined): void {
     const req: IncomingMessage & { logIn?: LogIn; login?: LogIn } = this.#request.visit.req;
@@ -110,32 +101,28 @@ export class SessionLogin {
       const page = returnTo ?? session?.returnTo;
       if (writes) {
         polyfillSessionMethods(session, keepSessionInfo === true);
-        login.begin(session);
-        if (session) {
-          const former = { ...session };
-          hook(session, 'regenerate', () => {
-            const next = sessionOf(req);
-            if (!next) return;
-            login.write(next, true, former);
-            // To turn the store's error into ours.
-            hook(next, 'save');
-          });
-          // With keepSessionInfo Passport copies the old session over the new one.
-          login.write(session);
-        }
+        // With keepSessionInfo Passport copies the old session over the new one.
+        login.write(session);
+        const former = { ...session };
+        hook(session, 'regenerate', () => {
+          const next = sessionOf(req);
+          login.write(next, former);
+          // To replace the store's error by ours.
+          hook(next, 'save');
+        });
       }
       const end: Done = (failure) => {
         const error = failure || (writes ? sentResponseError(login.#request.res) : undefined);
         if (writes && error) login.#undo(error);
         else if (writes) login.saved();
-        // After the save: Passport reads and deletes it for its redirect, so the session need not be saved once more.
+        // After the save: Passport reads and deletes it for its redirect, so the session need not be saved again.
         // A fixed successRedirect does not read it: the next login would lead there.
         const isRead = redirects.successReturnToOrRedirect || (writes && !redirects.successRedirect);
-        if (!error && isRead && page !== undefined) (sessionOf(req) ?? noSession(req)).returnTo = safeReturnTo(page);
+        if (!error && isRead && page !== undefined) (sessionOf(req) ?? addSession(req)).returnTo = safeReturnTo(page);
         done?.(error);
       };
       try {
-        return callOnce((once) => logIn.call(this, user, options, once), end);
+        return callOnce(logIn.bind(this, user, options), end);
       } catch (error) {
         if (writes) login.#undo(error);
         throw error;
@@ -145,23 +132,22 @@ export class SessionLogin {
     req.login = logInWithGrant;
   }
 
-  /** Begins to write a session: `saved` or `failed` follows. */
-  begin(session: SessionLike | undefined): void {
-    const { key, connectionKey } = this.#grants;
-    const former = { [key]: session?.[key], [connectionKey]: session?.[connectionKey] };
-    this.#state = { is: 'writing', session, former };
-  }
-
   /**
    * Writes the reference into a session, and whether the account is connected. Where the application finds the grant by its
-   * own id, the session only records that its user has logged in with this strategy.
+   * own id, the session only records that its user logged in with this strategy. {@link saved} or {@link failed} follows.
    *
-   * @param owner Who the session of a connection belongs to.
    * @param former The session before a login.
+   * @param owner Who the session of a connection belongs to.
    */
-  write(session: SessionLike, owner: typeof ANONYMOUS | true = true, former: SessionLike = session): void {
+  write(
+    session: SessionLike | undefined,
+    former: SessionLike | undefined = session,
+    owner: typeof ANONYMOUS | true = true,
+  ): void {
     const { key, connectionKey, idIsInSession, carryOver } = this.#grants;
-    carryOver?.(former, session);
+    this.#writing ??= { session, former: { [key]: session?.[key], [connectionKey]: session?.[connectionKey] } };
+    if (!session) return;
+    carryOver?.(former ?? session, session);
     const { isConnection } = this.#request.route;
     if (idIsInSession) session[key] = this.grantId;
     if (idIsInSession && isConnection) session[connectionKey] = owner;
@@ -171,36 +157,34 @@ export class SessionLogin {
 
   /** Puts back what the session said of this strategy before it was written. */
   restore(session: SessionLike): void {
-    if (this.#state.is !== 'writing') return;
-    for (const [name, value] of Object.entries(this.#state.former)) {
+    for (const [name, value] of Object.entries(this.#writing?.former ?? {})) {
       if (value === undefined) delete session[name];
       else session[name] = value;
     }
   }
 
-  /** The session refers to the grant: the login has succeeded, and the grant that the session had before can go. */
+  /** The session refers to the grant: the login succeeded, and the grant that the session had before can go. */
   saved(): void {
     const { key, isNewId } = this.#grants;
-    const former = this.#state.is === 'writing' ? this.#state.former[key] : undefined;
-    this.#state = { is: 'saved' };
+    const former = this.#writing?.former[key];
+    this.#writing = undefined;
     this.reportUnwritten();
     if (!isNewId || former === this.grantId || !isRandomGrantId(former)) return;
     this.#request.manager.discard(former).catch(() => {});
   }
 
-  /** No session refers to the grant: the login has failed. */
+  /** No session refers to the grant: the login failed. */
   failed(error: unknown): void {
-    this.#state = { is: 'failed' };
+    this.#writing = undefined;
     this.#request.report('error', { reason: reasonOf(error) });
     this.source?.end();
     this.discard();
   }
 
-  /** Reports the success of a login, unless its session is being written: that reports by itself. */
+  /** Reports success, unless a session is being written: then {@link saved} does. */
   reportUnwritten(): void {
-    const { is } = this.#state;
     const { scope = [] } = this.#tokens;
-    if (is === 'idle' || is === 'saved') this.#request.report('success', { grantId: this.grantId, scope });
+    if (!this.#writing) this.#request.report('success', { grantId: this.grantId, scope });
   }
 
   /** Removes the grant, unless its id is the application's own and leads back to it. */
@@ -214,12 +198,12 @@ export class SessionLogin {
   }
 
   #undo(error: unknown): void {
-    if (this.#state.is !== 'writing') return;
+    if (!this.#writing) return;
     const { visit, res } = this.#request;
     const session = sessionOf(visit.req);
     // express-session saves what is left at the end of the response. Its store may work again by then, and would log
     // in a user whose login was reported as failed.
-    if (session && session !== this.#state.session) {
+    if (session && session !== this.#writing.session) {
       emptySession(session);
       // The response was sent, so express-session will not overwrite the saved session: destroy it.
       if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
@@ -230,28 +214,26 @@ export class SessionLogin {
   }
 }
 
-/** Stands in front of a session's callback method once: calls `then` if it succeeds, and replaces its error by one of ours. */
-function hook(session: SessionLike, method: 'regenerate' | 'save', then?: () => void): void {
-  const original = session[method];
-  if (typeof original !== 'function') return;
+/** Hooks the next call of a session's method: calls `then` if it succeeds, and replaces its error by ours. */
+function hook(session: SessionLike | undefined, method: 'regenerate' | 'save', then?: () => void): void {
+  const original = session?.[method];
+  if (!session || typeof original !== 'function') return;
   const own = Object.getOwnPropertyDescriptor(session, method);
-  const hooked = function (this: unknown, done?: Done, ...others: unknown[]) {
+  const hooked = function (this: unknown, done?: Done, ...others: readonly unknown[]) {
     delete session[method];
     if (own) Object.defineProperty(session, method, own);
-    return callOnce(
-      (once) => original.call(this, once, ...others),
-      (error) => {
-        if (!error) then?.();
-        done?.(error ? sessionStoreFailed(error) : undefined);
-      },
-    );
+    const end: Done = (error) => {
+      if (!error) then?.();
+      done?.(error ? sessionStoreFailed(error) : undefined);
+    };
+    return callOnce(original.bind(this), end, ...others);
   };
   // Not enumerable: Passport would copy it along with the session.
   Object.defineProperty(session, method, { value: hooked, configurable: true, enumerable: false, writable: true });
 }
 
 /** Adds an object from which Passport reads the page to return to, where the application has no sessions. */
-function noSession(req: IncomingMessage): SessionLike {
+function addSession(req: IncomingMessage): SessionLike {
   const value: SessionLike = {};
   Object.defineProperty(req, 'session', { value, configurable: true, writable: true });
   return value;

@@ -5,7 +5,10 @@ import { safeCause } from '../redaction.js';
 /** Node's callback: an error, or nothing. */
 export type Done = (error?: unknown) => void;
 
-/** The members of a session that this package uses. Sessions of cookie-session have no methods. */
+/** Passport's `req.logIn`. */
+export type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
+
+/** A session of any kind. Those of cookie-session have no methods. */
 export interface SessionLike {
   [key: string]: unknown;
 }
@@ -16,31 +19,24 @@ export function sessionOf(req: IncomingMessage): SessionLike | undefined {
   return typeof session === 'object' && session !== null ? (session as SessionLike) : undefined;
 }
 
-/** Returns what Passport keeps in the session of the user who is logged in; `undefined` if none is. */
+/** Returns what Passport keeps in the session of the logged-in user; `undefined` without one. */
 export function passportRecordOf(req: IncomingMessage): unknown {
   const { passport } = sessionOf(req) ?? {};
   return typeof passport === 'object' && passport !== null ? Reflect.get(passport, 'user') : undefined;
 }
 
-/**
- * Returns true if Passport has removed the user from the session: `deserializeUser` has answered `false`, in this request or
- * in an earlier one.
- */
+/** Returns true if `deserializeUser` answered `false`, in this request or an earlier one: Passport then removes the user. */
 export function isRefusedUser(req: IncomingMessage, { passport }: SessionLike): boolean {
   return typeof passport === 'object' && passport !== null && !('user' in passport) && !userOf(req);
 }
 
 /** Saves the session now, if it has a method for that. @throws TokenStoreError if its store fails */
 export async function saveSession(session: SessionLike): Promise<void> {
-  const { save } = session;
-  if (typeof save !== 'function') return;
-  await settle((done) => save.call(session, done)).catch((error: unknown) => {
-    throw sessionStoreFailed(error);
-  });
+  if (typeof session.save === 'function') await settleInStore(session.save.bind(session));
 }
 
 /**
- * Adds the methods `regenerate` and `save` to a session that lacks them (cookie-session has no store). Passport calls them.
+ * Adds the methods `regenerate` and `save`, which Passport calls, to a session that lacks them (cookie-session has no store).
  *
  * Such a session has no id that an attacker could plant, so emptying it is enough. It is saved with the response.
  *
@@ -59,15 +55,12 @@ export function polyfillSessionMethods(session: SessionLike | undefined, keepsIn
   }
 }
 
-/** Gives the request a new session with the content of the old one. Its id is known to this browser alone. @throws TokenStoreError */
+/** Gives the request a new session with the content of the old one. Only this browser knows its id. @throws TokenStoreError */
 export async function regenerateSession(req: IncomingMessage, session: SessionLike): Promise<SessionLike> {
-  const { regenerate } = session;
+  const { regenerate, cookie: _settings, ...content } = session;
   // Sessions of cookie-session have no id.
   if (typeof regenerate !== 'function') return session;
-  const { cookie: _settings, ...content } = session;
-  await settle((done) => regenerate.call(session, done)).catch((error: unknown) => {
-    throw sessionStoreFailed(error);
-  });
+  await settleInStore(regenerate.bind(session));
   return Object.assign(sessionOf(req) ?? session, content);
 }
 
@@ -99,9 +92,9 @@ export function cookieSettingsOf(req: IncomingMessage & { readonly sessionOption
   return typeof settings === 'object' && settings !== null ? settings : {};
 }
 
-/** Returns true if the session's cookie is `SameSite=None`: browsers send it in frames of other sites. */
-export function isForFrames(req: IncomingMessage): boolean {
-  return String(cookieSettingsOf(req).sameSite).toLowerCase() === 'none';
+/** Returns true if a session's cookie is `SameSite=None`: browsers send it in frames of other sites. */
+export function isForFrames({ sameSite }: CookieSettings): boolean {
+  return String(sameSite).toLowerCase() === 'none';
 }
 
 /** What Passport adds to a request. */
@@ -109,7 +102,7 @@ interface WithUser {
   readonly _userProperty?: unknown;
 }
 
-/** Returns the user that Passport has logged in. `passport.initialize({ userProperty })` may have renamed the property. */
+/** Returns the user that Passport logged in. `passport.initialize({ userProperty })` may have renamed the property. */
 export function userOf(req: IncomingMessage & WithUser): unknown {
   return Reflect.get(req, typeof req._userProperty === 'string' ? req._userProperty : 'user');
 }
@@ -122,46 +115,50 @@ export function setUser(req: IncomingMessage & WithUser, user: unknown): void {
 /** Properties that identify a user, the first that is set: of records, of lean documents (MongoDB), of JWT claims. */
 const ID_KEYS = ['id', '_id', 'sub', 'username'] as const;
 
-/**
- * Returns a text that identifies a user, or `undefined` if the user has none of the properties `id`, `_id`, `sub` and
- * `username`. A user that is no object is its own id.
- */
+/** Returns a text that identifies a user by one of {@link ID_KEYS}; `undefined` without any. A user that is no object is the id. */
 export function userIdOf(user: unknown): string | undefined {
-  let id: unknown = user;
-  if (typeof user === 'object' && user !== null) {
-    for (const key of ID_KEYS) {
-      id = Reflect.get(user, key);
-      if (id !== undefined && id !== null && id !== '') break;
-    }
-  }
-  if (id === undefined || id === null || id === '') return undefined;
+  const isObject = typeof user === 'object' && user !== null;
+  let id: unknown = isObject ? undefined : user;
+  if (isObject) for (const key of ID_KEYS) if ((id ?? '') === '') id = Reflect.get(user, key);
+  if ((id ?? '') === '') return undefined;
   if (typeof id !== 'object') return String(id);
   const text = JSON.stringify(id);
-  // An object that shows nothing of itself would be the same for all users.
+  // An object without visible content would be the same for all users.
   return text === undefined || text === '{}' || text === '[]' ? undefined : text;
 }
 
-/** Waits for a method of Passport or of a session that takes a callback, or returns a promise, or does both. Rejects with its error. */
-export function settle(call: (done: (error?: unknown) => void) => unknown): Promise<void> {
+/** Waits for a method that {@link callOnce} calls. Rejects with its error. */
+export function settle(call: (done: Done) => unknown): Promise<void> {
   return new Promise((resolve, reject) => {
     callOnce(call, (error) => (error ? reject(error) : resolve()));
   });
 }
 
+/** Waits for a method that needs the session store. @throws TokenStoreError */
+export async function settleInStore(call: (done: Done) => unknown): Promise<void> {
+  await settle(call).catch((error: unknown) => {
+    throw sessionStoreFailed(error);
+  });
+}
+
 /**
- * Calls a method that takes a callback, or returns a promise of any library, or does both. `done` is called by the first of
- * them, once.
+ * Calls a method that takes a callback, returns a promise of any library, or does both. The first of them calls `done`, once.
  *
- * @returns what the method has returned
+ * @param others Arguments that follow the callback.
+ * @returns what the method returned
  */
-export function callOnce(call: (once: (error?: unknown) => void) => unknown, done: (error?: unknown) => void): unknown {
+export function callOnce(
+  call: (once: Done, ...others: readonly unknown[]) => unknown,
+  done: Done,
+  ...others: readonly unknown[]
+): unknown {
   let isDone = false;
   const once = (error?: unknown) => {
     if (isDone) return;
     isDone = true;
     done(error);
   };
-  const returned = call(once);
+  const returned = call(once, ...others);
   if (typeof returned === 'object' && returned !== null && 'then' in returned) {
     Promise.resolve(returned).then(
       () => once(),

@@ -49,6 +49,7 @@ test.for<[what: string, added: object, settings: object, isForFrames: boolean]>(
   'the settings of a session cookie %s are found, and whether they are for frames',
   ([, added, settings, forFrames]) => {
     const req = requestOf({}, added);
-    expect([cookieSettingsOf(req), isForFrames(req)]).toEqual([settings, forFrames]);
+    const cookie = cookieSettingsOf(req);
+    expect([cookie, isForFrames(cookie)]).toEqual([settings, forFrames]);
   },
 );
