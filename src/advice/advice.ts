@@ -2,12 +2,12 @@ import { ConfigurationError, TokenStoreError } from '../errors.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import type { RequestClients } from '../session/request-clients.js';
 import { sessionOf } from '../session/session.js';
-import type { Visit } from '../session/visit.js';
-import { HostMismatches } from './host-mismatches.js';
+import { isInFrame, type Visit } from '../session/visit.js';
+import { hostMismatch, OVER_HTTP } from './host-mismatch.js';
 import type { LoopGuard } from './loop-guard.js';
 import { OpenStrategy, type StrategyIdentity } from './open-strategies.js';
 import {
-  refuseFixedSession,
+  lostCookieCause,
   refuseStrictSession,
   refuseUnpartitionedSession,
   refuseUnsetSession,
@@ -20,6 +20,9 @@ const READ_OPTIONS = new Set([
   ...['property', 'scope', 'session', 'state', 'successFlash', 'successMessage', 'successRedirect'],
   ...['successReturnToOrRedirect', 'userProperty'],
 ]);
+
+/** Maximum number of logins whose host names are remembered. */
+const MAX_MISMATCHES = 1_000;
 
 /** What mistakes are found with. */
 export interface AdviceOptions {
@@ -36,12 +39,12 @@ export interface AdviceOptions {
 export class Advice {
   /** Finds logins that lead to the next one. */
   readonly loops: LoopGuard;
-  /** Finds logins whose cookie the browser keeps for another host. */
-  readonly hosts: HostMismatches = new HostMismatches((message) => this.warnOnce('host', 'ERR_LOGIN_HOST', message));
   readonly #options: AdviceOptions;
   readonly #strategy: OpenStrategy;
-  /** Codes and options that were warned of. */
+  /** Codes, and options, of past warnings. */
   readonly #warned = new Set<string>();
+  /** Why a login will be lost, by its state. In the order of their start. */
+  readonly #hostMessages = new Map<string, string>();
 
   constructor(options: AdviceOptions) {
     this.#options = options;
@@ -50,7 +53,7 @@ export class Advice {
   }
 
   /**
-   * Throws if a login that begins could not end.
+   * Throws if a login that begins could not finish.
    *
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
@@ -59,10 +62,29 @@ export class Advice {
     const { req } = visit;
     this.#strategy.refuseSharedCallback(req);
     // The options of the callback's route are not known here.
-    this.#requireSession(visit, grants.idIsInSession);
-    if (clients.wasAttachedEarly(req) && grants.canFindGrant(req)) throw misplacedClient();
+    this.#checkSession(visit, grants.idIsInSession);
+    if (clients.wasAttachedEarly(req) && grants.canFindGrant(req)) {
+      throw new ConfigurationError(
+        'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
+        { code: 'ERR_MIDDLEWARE_ORDER' },
+      );
+    }
     if (sessionOf(req)) refuseUnsetSession(req);
     refuseUnpartitionedSession(visit);
+  }
+
+  /**
+   * Warns if the browser will not send the cookie of a login to its callback, and remembers why.
+   *
+   * @param isRelative True if the redirect URL was resolved against the request.
+   */
+  noteHosts(visit: Visit, redirectUri: string, state: string, isRelative: boolean): void {
+    const { message, warning } = hostMismatch(visit, redirectUri, isRelative) ?? {};
+    if (warning !== undefined) this.warnOnce('ERR_LOGIN_HOST', warning);
+    if (message === undefined) return;
+    this.#hostMessages.set(state, message);
+    const [oldest] = this.#hostMessages.keys();
+    if (this.#hostMessages.size > MAX_MISMATCHES && oldest !== undefined) this.#hostMessages.delete(oldest);
   }
 
   /**
@@ -73,13 +95,31 @@ export class Advice {
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
   beforeCallback(visit: Visit, needsSession: boolean, redirects: boolean): void {
-    this.#requireSession(visit, this.#options.grants.idIsInSession || needsSession);
-    if (needsSession && redirects) refuseStrictSession(visit.req);
+    this.#checkSession(visit, this.#options.grants.idIsInSession || needsSession);
+    const isCrossSite = visit.headers['sec-fetch-site'] === 'cross-site';
+    if (needsSession && redirects && isCrossSite) refuseStrictSession(visit.req);
   }
 
-  /** Remembers which service issued a grant that the session refers to, if another strategy has the same name. */
+  /** Returns the message for a callback whose login is unknown: `message`, and the cause if the request shows it. */
+  explainUnknownLogin(visit: Visit, state: string | undefined, message: string): string {
+    const mismatch = this.#hostMessages.get(state ?? '');
+    if (mismatch !== undefined) {
+      if (mismatch !== OVER_HTTP) this.warnOnce('ERR_LOGIN_HOST', mismatch);
+      return mismatch;
+    }
+    // A callback in a frame most likely lost the cookie of its login.
+    const cause = isInFrame(visit.headers) ? lostCookieCause(visit) : undefined;
+    return cause === undefined ? message : `${message} ${cause}`;
+  }
+
+  /** Forgets why a login would be lost: it was not. */
+  forgetLogin(state: string): void {
+    this.#hostMessages.delete(state);
+  }
+
+  /** Remembers which service issued the grant that the session now refers to. */
   afterLogin(grantId: string): void {
-    if (this.#options.grants.idIsInSession) this.#strategy.remember(grantId);
+    if (this.#options.grants.idIsInSession && this.#strategy.namesakes.size > 1) this.#strategy.remember(grantId);
   }
 
   /** Warns, once each, of options of `passport.authenticate` that nothing reads. */
@@ -87,14 +127,14 @@ export class Advice {
     for (const [name, value] of Object.entries(options)) {
       if (READ_OPTIONS.has(name) || value === undefined || !/^\w{1,64}$/.test(name)) continue;
       const message = `passport.authenticate: this strategy ignores the option ${name}. A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
-      this.warnOnce(`option ${name}`, 'ERR_IGNORED_OPTION', message);
+      this.warnOnce('ERR_IGNORED_OPTION', message, name);
     }
   }
 
-  /** Warns of a mistake once. @param key Stands for the mistake. */
-  warnOnce(key: string, code: string, message: string): void {
-    if (this.#warned.has(key)) return;
-    this.#warned.add(key);
+  /** Warns of a mistake once. @param option The one that is at fault: each is warned of. */
+  warnOnce(code: string, message: string, option = ''): void {
+    if (this.#warned.has(code + option)) return;
+    this.#warned.add(code + option);
     process.emitWarning(message, { code });
   }
 
@@ -103,35 +143,35 @@ export class Advice {
     this.#strategy.release();
   }
 
-  #requireSession({ req }: Visit, isNeeded: boolean): void {
-    const { grants } = this.#options;
-    if (this.#strategy.sharesName(grants.referenceOf(req))) {
-      const message = `Two strategies for different services have the name '${this.#options.strategy.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
-      this.warnOnce('name', 'ERR_STRATEGY_NAME', message);
+  /** Throws if the request's session cannot hold a login. Warns if it holds one of a strategy with the same name. */
+  #checkSession({ req }: Visit, isNeeded: boolean): void {
+    const { grants, strategy } = this.#options;
+    const reference = this.#strategy.namesakes.size > 1 ? grants.referenceOf(req) : undefined;
+    if (reference !== undefined && this.#strategy.sharesSession(reference)) {
+      const message = `Two strategies for different services have the name '${strategy.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
+      this.warnOnce('ERR_STRATEGY_NAME', message);
     }
     if (!isNeeded) return;
     const session = sessionOf(req);
-    if (session) {
-      refuseFixedSession(session);
-      return;
+    if (!session && grants.hasSeenSession) {
+      // express-session calls the next handler without a session while its store is disconnected.
+      throw new TokenStoreError(
+        'The request has no session, although earlier requests had one: the session store is disconnected.',
+        { code: 'ERR_SESSION_STORE' },
+      );
     }
-    if (!grants.hasSeenSession) {
+    if (!session) {
       throw new ConfigurationError(
         'The request has no session: mount express-session before Passport and the routes of login and callback, or set grantId and use { session: false }.',
         { code: 'ERR_NO_SESSION' },
       );
     }
-    // express-session calls the next handler without a session while its store is disconnected.
-    throw new TokenStoreError(
-      'The request has no session, although earlier requests had one: the session store is disconnected.',
-      { code: 'ERR_SESSION_STORE' },
+    if (typeof session.regenerate === 'function') return;
+    const isFixed = Object.getOwnPropertyDescriptor(session, 'save')?.configurable === false;
+    if (!isFixed && Object.isExtensible(session)) return;
+    throw new ConfigurationError(
+      'Passport cannot log in with this session: it has no method regenerate, and its save cannot be replaced (iron-session). Use express-session, or cookie-session with the option tokenStore.',
+      { code: 'ERR_SESSION_TYPE' },
     );
   }
-}
-
-function misplacedClient(): ConfigurationError {
-  return new ConfigurationError(
-    'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
-    { code: 'ERR_MIDDLEWARE_ORDER' },
-  );
 }

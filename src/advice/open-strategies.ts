@@ -10,71 +10,51 @@ export interface StrategyIdentity {
   readonly callbackURL: string;
 }
 
-/** Most grants whose service is remembered while two strategies share a name. */
+/** Maximum number of grants whose service is remembered while two strategies share a name. */
 const MAX_GRANTS = 1_000;
 
-/** How often each value stands under a key. */
-class Tally {
-  readonly #counts = new Map<string, Map<string, number>>();
+type Groups = Map<string, Set<OpenStrategy>>;
 
-  change(key: string, value: string, by: 1 | -1): void {
-    const counts = this.#counts.get(key) ?? new Map<string, number>();
-    const count = (counts.get(value) ?? 0) + by;
-    if (count > 0) counts.set(value, count);
-    else counts.delete(value);
-    if (counts.size > 0) this.#counts.set(key, counts);
-    else this.#counts.delete(key);
-  }
-
-  /** Returns true if other values than one stand under the key. */
-  hasOthers(key: string): boolean {
-    return (this.#counts.get(key)?.size ?? 0) > 1;
-  }
-}
-
-/** The services of the open strategies of this process by name. */
-const services = new Tally();
+/** The open strategies of this process by name. */
+const strategiesNamed: Groups = new Map();
 
 /** The open strategies of this process by callback URL. */
-const strategiesAt = new Map<string, Set<OpenStrategy>>();
+const strategiesAt: Groups = new Map();
 
 /** Which service issued a grant, by the strategies' name and the grant's id. In the order of the logins. */
 const serviceOfGrant = new Map<string, string>();
 
 /** A strategy among the open ones of this process: finds those that share a name or a callback URL and must not. */
 export class OpenStrategy {
+  /** The open strategies of this name, this one included. */
+  readonly namesakes: ReadonlySet<OpenStrategy>;
   readonly #identity: StrategyIdentity;
-  /** As URLs compare; `undefined` for one that depends on the request. */
+  /** The callback URL, as URLs compare; `undefined` for one that depends on the request. */
   readonly #callback: string | undefined;
   /** The application in which a login last began; `undefined` before the first one, and under Connect. */
   #application: WeakRef<object> | undefined;
 
   constructor(identity: StrategyIdentity) {
     this.#identity = identity;
-    const { callbackURL } = identity;
+    const { name, callbackURL } = identity;
     this.#callback = /^https?:/i.test(callbackURL) ? new URL(callbackURL).href : undefined;
-    services.change(identity.name, identity.service, 1);
-    if (this.#callback === undefined) return;
-    strategiesAt.set(this.#callback, (strategiesAt.get(this.#callback) ?? new Set()).add(this));
+    this.namesakes = join(strategiesNamed, name, this);
+    if (this.#callback !== undefined) join(strategiesAt, this.#callback, this);
   }
 
   /** Releases name and callback URL: the strategy is closed. */
   release(): void {
-    const { name, service } = this.#identity;
-    services.change(name, service, -1);
-    if (this.#callback !== undefined) {
-      const sharing = strategiesAt.get(this.#callback);
-      sharing?.delete(this);
-      if (sharing?.size === 0) strategiesAt.delete(this.#callback);
-    }
-    if (services.hasOthers(name)) return;
+    const { name } = this.#identity;
+    leave(strategiesNamed, name, this);
+    if (this.#callback !== undefined) leave(strategiesAt, this.#callback, this);
+    if (this.namesakes.size > 1) return;
     for (const key of serviceOfGrant.keys()) if (key.startsWith(`${name} `)) serviceOfGrant.delete(key);
   }
 
   /**
-   * Throws if another service sends its codes to this strategy's callback URL: the browser brings a code of the one to the
-   * other, which redeems it at its own server (mix-up). A strategy that has only served another application is not meant,
-   * such as one that an earlier test has left open.
+   * Throws if another service sends its codes to this strategy's callback URL: the browser would bring a code of one service
+   * to the other strategy, which redeems it at its own server (mix-up). A strategy that only served another application does
+   * not count, such as one that an earlier test left open.
    *
    * @throws ConfigurationError
    * @see RFC 9700, 4.4
@@ -84,36 +64,44 @@ export class OpenStrategy {
     if (application && this.#application?.deref() !== application) this.#application = new WeakRef(application);
     const sharing = this.#callback === undefined ? undefined : strategiesAt.get(this.#callback);
     if (sharing === undefined || sharing.size === 1) return;
-    const mayMixUp = (one: OpenStrategy) =>
-      one.#identity.authUrl !== this.#identity.authUrl &&
-      (!one.#application || !application || one.#application.deref() === application);
-    if (![...sharing].some(mayMixUp)) return;
-    throw new ConfigurationError(
-      'callbackURL: another strategy of this process, for another service, has the same callback URL. A code of the one service could be sent to the other. Give each strategy its own callback URL and route.',
-      { option: 'callbackURL', code: 'ERR_SHARED_CALLBACK' },
-    );
+    for (const other of sharing) {
+      if (other.#identity.authUrl === this.#identity.authUrl) continue;
+      if (other.#application && application && other.#application.deref() !== application) continue;
+      throw new ConfigurationError(
+        'callbackURL: another strategy of this process, for another service, has the same callback URL. A code of the one service could be sent to the other. Give each strategy its own callback URL and route.',
+        { option: 'callbackURL', code: 'ERR_SHARED_CALLBACK' },
+      );
+    }
   }
 
   /**
-   * Returns true if a session's reference under this strategy's name is to a grant of another service. Each strategy finds its
-   * own grants alone, but a login of one replaces the reference of the other.
+   * Returns true if a session refers, under this strategy's name, to a grant of another service. Each strategy finds only its
+   * own grants, but a login with one replaces the reference of the other.
    */
-  sharesName(grantId: string | undefined): boolean {
+  sharesSession(grantId: string): boolean {
     const { name, service } = this.#identity;
-    if (grantId === undefined || !services.hasOthers(name)) return false;
     return (serviceOfGrant.get(`${name} ${grantId}`) ?? service) !== service;
   }
 
-  /** Remembers a grant that a session refers to from now on, while the name is shared. */
+  /** Remembers a grant that a session now refers to. Needed only while the strategy has namesakes. */
   remember(grantId: string): void {
     const { name, service } = this.#identity;
-    if (!services.hasOthers(name)) return;
     serviceOfGrant.set(`${name} ${grantId}`, service);
-    for (const oldest of serviceOfGrant.keys()) {
-      if (serviceOfGrant.size <= MAX_GRANTS) break;
-      serviceOfGrant.delete(oldest);
-    }
+    const [oldest] = serviceOfGrant.keys();
+    if (serviceOfGrant.size > MAX_GRANTS && oldest !== undefined) serviceOfGrant.delete(oldest);
   }
+}
+
+function join(groups: Groups, key: string, strategy: OpenStrategy): ReadonlySet<OpenStrategy> {
+  const group = (groups.get(key) ?? new Set()).add(strategy);
+  groups.set(key, group);
+  return group;
+}
+
+function leave(groups: Groups, key: string, strategy: OpenStrategy): void {
+  const group = groups.get(key);
+  group?.delete(strategy);
+  if (group?.size === 0) groups.delete(key);
 }
 
 /** Returns the Express application that a request came to, however deep its route is mounted; `undefined` under Connect. */

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
-import { cookieSettingsOf, isForFrames, type SessionLike } from '../session/session.js';
-import type { Visit } from '../session/visit.js';
-import { isInForeignFrame, isInFrame } from '../session/visit.js';
+import { cookieSettingsOf, isForFrames } from '../session/session.js';
+import { isInForeignFrame, isInFrame, type Visit } from '../session/visit.js';
 
 /** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
 export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: unknown }): void {
@@ -17,18 +16,21 @@ export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: un
 }
 
 /**
- * Throws if the browser will leave the session cookie out of the page that a callback redirects to: it does so for
- * SameSite=Strict where another site has sent it to the callback. A callback that responds with a page works.
+ * Throws if the session cookie is SameSite=Strict: browsers leave it out of the page that a callback redirects to, since the
+ * request for that came from another site. A callback that responds with a page works.
  *
  * @throws ConfigurationError
  */
 export function refuseStrictSession(req: IncomingMessage): void {
-  if (req.headers['sec-fetch-site'] !== 'cross-site') return;
+  if (isStrict(req))
+    throw dropped(
+      'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
+    );
+}
+
+function isStrict(req: IncomingMessage): boolean {
   const { sameSite } = cookieSettingsOf(req);
-  if (sameSite !== 'strict' && sameSite !== true) return;
-  throw dropped(
-    'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
-  );
+  return sameSite === 'strict' || sameSite === true;
 }
 
 /**
@@ -49,8 +51,14 @@ export function refuseUnpartitionedSession({ req, headers, isSecure }: Visit): v
 const PARTITION =
   "Set cookie.sameSite to 'none', cookie.secure and cookie.partitioned to true (express-session 1.18 or newer), and give the cookie a name that it did not have before.";
 
+function dropped(reason: string): ConfigurationError {
+  return new ConfigurationError(`The login would be lost: the session cookie ${reason}`, {
+    code: 'ERR_SESSION_COOKIE',
+  });
+}
+
 /**
- * Returns the likely cause of a lost cookie, where the request shows it: a cookie that the browser has twice, or a frame.
+ * Returns the likely cause of a lost cookie if the request shows it: a cookie that the browser has twice, or a frame.
  *
  * @see https://privacycg.github.io/storage-access-headers/
  */
@@ -67,24 +75,15 @@ export function lostCookieCause({ headers, cookieHeader }: Visit): string | unde
   return `The application is in a frame, ${blocked}. ${PARTITION}`;
 }
 
-/**
- * Throws if Passport cannot log in with the request's session: it has no `regenerate`, and a `save` that cannot be replaced and
- * does not call back (iron-session).
- *
- * @throws ConfigurationError
- */
-export function refuseFixedSession(session: SessionLike): void {
-  if (typeof session.regenerate === 'function') return;
-  const isFixed = Object.getOwnPropertyDescriptor(session, 'save')?.configurable === false;
-  if (!isFixed && Object.isExtensible(session)) return;
-  throw new ConfigurationError(
-    'Passport cannot log in with this session: it has no method regenerate, and its save cannot be replaced (iron-session). Use express-session, or cookie-session with the option tokenStore.',
-    { code: 'ERR_SESSION_TYPE' },
-  );
-}
-
-function dropped(reason: string): ConfigurationError {
-  return new ConfigurationError(`The login would be lost: the session cookie ${reason}`, {
-    code: 'ERR_SESSION_COOKIE',
-  });
+/** Returns the likely cause of a session that did not come back. */
+export function lostSessionCause(visit: Visit): string {
+  if (isStrict(visit.req)) {
+    return 'Its session cookie is SameSite=Strict, which browsers leave out when they come from the service: set sameSite to lax.';
+  }
+  const seen = lostCookieCause(visit);
+  if (seen !== undefined) return seen;
+  if (cookieSettingsOf(visit.req).secure) {
+    return "Its session cookie is secure, and express-session sets it only where it sees https: behind a proxy, set Express' trust proxy.";
+  }
+  return `Likely causes: the session cookie is dropped (secure without https, SameSite=Strict, another domain or path, larger than 4 KB), the session store loses sessions, sessions live in the memory of one of several processes, requireAuthorization() or apiClient() stands before the session, deserializeUser refuses the user, the option grantId returns another id for the user of deserializeUser than for that of verify, or failureRedirect leads to the login route.`;
 }

@@ -1,60 +1,111 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
-import { endpointUrl } from '../oauth/addresses.js';
-import type { Settings } from '../options.js';
+import { AuthorizationError } from '../errors.js';
 import { HeaderBudget } from '../session/cookies.js';
 import { safeReturnTo } from '../session/return-to.js';
-import { ABSOLUTE_URL, type Visit } from '../session/visit.js';
-import type { AuthorizationRequest, FurtherParams, LoginContext, RouteOptions } from './login-context.js';
+import { ABSOLUTE_URL, asRouted, isFetch, isPrefetch, routedPathOf, type Visit } from '../session/visit.js';
+import { authorizationRequest, furtherParams } from './authorization-request.js';
+import { refuseOwnerless } from './callback.js';
+import type { AuthorizationPart, LoginContext, PassportActions, RouteOptions } from './login-context.js';
+
+const BY_SCRIPT =
+  'A script cannot follow the redirect to the service. Begin the login with a link to this route, or with location.assign().';
 
 /**
- * Begins a login: sets the browser's cookie, and returns the URL of the authorization request, or `undefined`
- * if `callbackURL` is relative and the request names no host.
+ * Begins a login: sets the browser's cookie, and redirects to the authorization endpoint.
  *
- * @param callbackURL That of the route, else that of the strategy.
- * @throws ConfigurationError for invalid options of `passport.authenticate`
+ * @param own The route's `callbackURL`, if it has one.
+ * @throws ConfigurationError for invalid options of `passport.authenticate`; AuthorizationError for a prefetch
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
 export function beginLogin(
   context: LoginContext,
+  actions: PassportActions,
   visit: Visit,
   res: ServerResponse,
-  callbackURL: string,
+  own: string | undefined,
   options: RouteOptions,
-): string | undefined {
-  const { settings, grants, pendingLogins, returnCookie, pageScopes, advice, popups } = context;
-  const ofRouteOrStrategy = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
-  const { req } = visit;
+): void {
+  const { settings, grants, advice } = context;
+  const { req, headers, path } = visit;
+  advice.beforeLogin(visit);
+  grants.managerFor(req);
+  if (isPrefetch(headers) && !isFetch(headers)) {
+    throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
+  // Answered here, since a script would follow failureRedirect. Turbo loads the page again unless the answer is HTML.
+  if (isFetch(headers)) {
+    res.statusCode = 403;
+    res.setHeader('Content-Type', 'text/plain; charset=utf-8');
+    res.end(BY_SCRIPT);
+    return;
+  }
+  const ownerless = options.assignProperty ? refuseOwnerless(grants, req) : undefined;
+  if (ownerless) {
+    actions.fail(ownerless.info, ownerless.status);
+    return;
+  }
+  const callbackURL = own ?? settings.callbackURL;
+  const callbackPath = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(callbackURL, path);
+  if (asRouted(path) === callbackPath) advice.loops.countEmptyCallback(visit, res);
+  advice.loops.rememberRoute(visit);
   const redirectUri = redirectUriFor(visit, callbackURL);
-  if (redirectUri === undefined) return undefined;
+  if (redirectUri === undefined) {
+    actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
+    return;
+  }
+  const { state, url } = startLogin(context, visit, res, redirectUri, options);
+  advice.noteHosts(visit, redirectUri, state, redirectUri !== callbackURL);
+  actions.redirect(url);
+}
+
+/** Makes a login pending in the browser. Returns its state, and the URL of the authorization request. */
+function startLogin(
+  context: LoginContext,
+  visit: Visit,
+  res: ServerResponse,
+  redirectUri: string,
+  options: RouteOptions,
+): { readonly state: string; readonly url: string } {
+  const { settings, grants, pendingLogins, returnCookie, pageScopes, popups } = context;
+  const scopeOfRoute = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
+  const { req } = visit;
   const frame = popups?.popupOf(req)?.target;
   // The page to return to, and its cookie, belong to the user's tabs.
   const remembered = frame ? undefined : returnCookie.take(visit, res);
   const [requested, ...others] = visit.query.getAll('returnTo');
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
-  // What a page of the application has asked for: nothing that a link could say.
+  // What a page of the application asked for: no link can set it.
   const steppedUp = returnTo === undefined ? undefined : pageScopes()?.take(visit, res, returnTo, grants.idOf(req));
-  const scope = steppedUp ?? frame?.scope ?? ofRouteOrStrategy;
+  const scope = steppedUp ?? frame?.scope ?? scopeOfRoute;
   const data = options.state === undefined ? undefined : loginData('state', options.state);
   const isConnection = Boolean(options.assignProperty);
   const isDefault = redirectUri === settings.callbackURL && scope === settings.scope;
   const request = isDefault ? context.defaultRequest : authorizationRequest(settings, redirectUri, scope);
   const further = furtherParamsFor(context, req, options.authorizationParams);
-  const isSilent = request.isSilent || further.isSilent;
-  const userMark = grants.userMarkOf(req, isConnection);
-  const ownScope = scope === settings.scope ? undefined : scope;
-  const isStepUp = steppedUp !== undefined || frame?.isStepUp === true;
-  const login = { redirectUri, returnTo, isConnection, isSilent, isStepUp, scope: ownScope, userMark, frame, data };
-  const budget = new HeaderBudget(visit, res, request.url.length + further.text.length + STATE_LENGTH);
+  const login = {
+    redirectUri,
+    returnTo,
+    isConnection,
+    isSilent: request.isSilent || further.isSilent,
+    isStepUp: steppedUp !== undefined || frame?.isStepUp === true,
+    scope: scope === settings.scope ? undefined : scope,
+    userMark: grants.userMarkOf(req, isConnection),
+    frame,
+    data,
+  };
+  const budget = new HeaderBudget(visit, res, request.text.length + further.text.length + STATE_LENGTH);
   const { state, codeChallenge, cookies } = pendingLogins.begin(visit, login, settings.pkce, budget);
-  advice.hosts.note(visit, redirectUri, state, redirectUri !== callbackURL);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
   // Base64url needs no escapes.
   const challenge = codeChallenge === undefined ? '' : `&code_challenge=${codeChallenge}&code_challenge_method=S256`;
-  return `${request.url}&state=${state}${further.text}${challenge}`;
+  return { state, url: `${request.text}&state=${state}${further.text}${challenge}` };
 }
 
-/** Most characters of the data that travels with a login. */
+/** Characters of the parameters `state`, `code_challenge` and `code_challenge_method` in an authorization request. */
+const STATE_LENGTH = 150;
+
+/** Maximum length of the data that travels with a login, in characters. */
 const MAX_DATA_LENGTH = 500;
 
 /** Reads the option `state` of `passport.authenticate`. @throws ConfigurationError */
@@ -69,7 +120,7 @@ function loginData(option: string, value: unknown): Readonly<Record<string, unkn
   throw check.optionError(option, problem);
 }
 
-/** Returns true for what JSON keeps as it is. An undefined property is left out. */
+/** Returns true for what JSON keeps unchanged. An undefined property is left out. */
 function isPlain(value: unknown): boolean {
   if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') return true;
   if (typeof value === 'number') return Number.isFinite(value);
@@ -79,28 +130,15 @@ function isPlain(value: unknown): boolean {
   return (prototype === Object.prototype || prototype === null) && Object.values(value).every(isPlain);
 }
 
-/** Characters of the parameters `state`, `code_challenge` and `code_challenge_method` in an authorization request. */
-const STATE_LENGTH = 150;
-
 /** Returns the parameters of the strategy, replaced by those of the route. @throws ConfigurationError */
 function furtherParamsFor(
   { defaultParams, settings }: LoginContext,
   req: IncomingMessage,
   ofRoute: unknown,
-): FurtherParams {
+): AuthorizationPart {
   if (ofRoute === undefined && defaultParams) return defaultParams;
-  const own = paramsFor(req, settings.authorizationParams);
-  return furtherParams(ofRoute === undefined ? own : { ...own, ...paramsFor(req, ofRoute) });
-}
-
-/** Returns further parameters as the text that ends an authorization URL, and whether they ask for a silent login. */
-export function furtherParams(params: Readonly<Record<string, string>>): FurtherParams {
-  const query = new URLSearchParams(params);
-  return { text: query.size === 0 ? '' : `&${query}`, isSilent: isSilent(query) };
-}
-
-function isSilent(query: URLSearchParams): boolean {
-  return query.getAll('prompt').some((prompt) => prompt.split(' ').includes('none'));
+  const general = paramsFor(req, settings.authorizationParams);
+  return furtherParams(ofRoute === undefined ? general : { ...general, ...paramsFor(req, ofRoute) });
 }
 
 /** Reads the option `authorizationParams`, or its result for a request. @throws ConfigurationError */
@@ -120,23 +158,4 @@ function redirectUriFor(visit: Visit, callbackURL: string): string | undefined {
   const base = `${isSecure ? 'https' : 'http'}://${host}`;
   // A request line may hold a whole URL, or a path that a URL parser takes for a host.
   return new URL(callbackURL, url.startsWith('/') ? `${base}${url}` : base).href;
-}
-
-/** Returns an authorization request up to its `state`. */
-export function authorizationRequest(
-  {
-    authUrl,
-    authorizationPath,
-    clientID,
-    scopeSeparator,
-  }: Pick<Settings, 'authUrl' | 'authorizationPath' | 'clientID' | 'scopeSeparator'>,
-  redirectUri: string,
-  scope: string,
-): AuthorizationRequest {
-  const query = new URLSearchParams({ client_id: clientID, redirect_uri: redirectUri, response_type: 'code' });
-  // Services without scopes get none.
-  if (scope !== '') query.set('scope', scope.replaceAll(' ', scopeSeparator));
-  const endpoint = endpointUrl(authUrl, authorizationPath);
-  const url = `${endpoint}${endpoint.search === '' ? '?' : '&'}${query}`;
-  return { url, isSilent: isSilent(endpoint.searchParams) };
 }

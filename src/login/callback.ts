@@ -1,44 +1,91 @@
 import { randomUUID } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
-import { NO_ACCOUNT } from '../advice/loop-guard.js';
-import { NotAuthorizedError, publicName } from '../errors.js';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import * as check from '../checks.js';
+import { AuthorizationError, ConfigurationError, NotAuthorizedError, publicName } from '../errors.js';
 import { loginChannel } from '../events.js';
+import { scopeNames } from '../oauth/token-response.js';
+import type { Settings } from '../options.js';
+import type { RequestGrants } from '../session/grant-reference.js';
 import { locationOf } from '../session/return-to.js';
 import { sessionOf, userIdOf, userOf } from '../session/session.js';
-import { reasonOf, SessionLogin } from '../session/session-login.js';
-import type { Visit } from '../session/visit.js';
+import { reasonOf, SessionLogin, type SessionLoginRequest, sentResponseError } from '../session/session-login.js';
+import { ABSOLUTE_URL, asRouted, isPrefetch, routedPathOf, type Visit } from '../session/visit.js';
+import type { CallbackAnswer, CallbackQuery } from './callback-query.js';
+import type {
+  CallbackFailure,
+  CallbackOutcome,
+  FinishedLogin,
+  LoginContext,
+  PassportActions,
+  Popup,
+  RouteOptions,
+} from './login-context.js';
+import type { PendingLogin } from './pending-logins.js';
+import { callVerify, mergedProfile, profileOf, refuseUserWithoutId, warnOfMissingId } from './verify.js';
 
-import { type CallbackQuery, type CallbackRequest, type CallbackRoute, checkCallback } from './callback-request.js';
-import { finishLogin } from './finish-login.js';
-import type { CallbackFailure, FinishedLogin, LoginContext } from './login-context.js';
+/** A request to the route of a callback. */
+interface CallbackRequest extends SessionLoginRequest {
+  readonly route: {
+    /** That of `passport.authenticate`, if it has one. */
+    readonly callbackURL: string | undefined;
+    /** True for `passport.authorize`, which connects an account without a login. */
+    readonly isConnection: boolean;
+    /** True if Passport logs the user in with a session. */
+    readonly establishesSession: boolean;
+    /** The option `successReturnToOrRedirect` or `successRedirect`. */
+    readonly page: unknown;
+    readonly failureRedirect: unknown;
+  };
+  /** For a connection: the session when the callback began, as JSON. */
+  readonly sessionAtStart: string | undefined;
+  readonly query: CallbackQuery;
+  readonly popup: Popup | undefined;
+}
 
-const OTHER_SESSION: CallbackFailure = {
-  kind: 'fail',
-  reason: 'refused',
-  info: {
-    message:
-      'The user has logged out, or logged in again, while this account was being connected. Please connect it again.',
-  },
-  status: 403,
-};
+/** A callback of a login that this browser began, and that may finish at this route. */
+interface CheckedCallback {
+  readonly kind: 'checked';
+  readonly state: string;
+  readonly login: PendingLogin;
+  readonly answer: CallbackAnswer;
+}
 
-/** Answers a request to the callback's route with one of Passport's actions. @throws what is Passport's `error` to report */
+/**
+ * Answers a callback with one of Passport's actions: checks it, redeems its code, asks the application, stores the grant.
+ *
+ * @param callbackURL That of the route, if it has one.
+ * @throws what Passport's `error` is to report
+ */
 export async function handleCallback(
   context: LoginContext,
   actions: PassportActions,
   visit: Visit,
   res: ServerResponse,
-  route: CallbackRoute,
-  answer: CallbackQuery,
+  callbackURL: string | undefined,
+  options: RouteOptions,
+  query: CallbackQuery,
 ): Promise<void> {
+  const { grants, popups, advice, settings } = context;
   const { req } = visit;
-  const popup = context.popups?.popupOf(req);
-  // A popup redirects nowhere, and its frame takes the session by a same-site request.
-  context.advice.beforeCallback(visit, route.establishesSession, Boolean(route.page) && !popup);
-  const manager = context.grants.managerFor(req);
-  const sessionAtStart = route.isConnection ? JSON.stringify({ ...sessionOf(req) }) : undefined;
-  const report = loginReport(context.settings.name);
-  const request = { visit, res, route, answer, popup, manager, sessionAtStart, report };
+  const popup = popups?.popupOf(req);
+  const isConnection = Boolean(options.assignProperty);
+  const establishesSession = options.session !== false && !isConnection;
+  const page = options.successReturnToOrRedirect || options.successRedirect;
+  const route = { callbackURL, isConnection, establishesSession, page, failureRedirect: options.failureRedirect };
+  // A popup does not redirect, and its frame fetches the session by a same-site request.
+  advice.beforeCallback(visit, establishesSession, Boolean(page) && !popup);
+  const manager = grants.managerFor(req);
+  const sessionAtStart = isConnection ? JSON.stringify({ ...sessionOf(req) }) : undefined;
+  const startedAt = performance.now();
+  let isReported = false;
+  const report: CallbackRequest['report'] = (outcome, details) => {
+    if (isReported) return;
+    isReported = true;
+    if (!loginChannel.hasSubscribers) return;
+    const durationMs = performance.now() - startedAt;
+    loginChannel.publish({ ...publicName(settings.name), outcome, durationMs, ...details });
+  };
+  const request = { visit, res, route, query, popup, manager, sessionAtStart, report };
   try {
     const checked = checkCallback(context, request);
     const outcome = checked.kind === 'checked' ? await finishLogin(context, request, checked) : checked;
@@ -50,30 +97,254 @@ export async function handleCallback(
   }
 }
 
-/** Ends a login that the service and the application have accepted. Its session may still fail. */
+const UNKNOWN_LOGIN =
+  'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.';
+
+/** The failure of a callback whose login is unknown or used. */
+const REPLAYED: CallbackFailure = { kind: 'fail', reason: 'replayed', info: { message: UNKNOWN_LOGIN }, status: 403 };
+
+const OTHER_ISSUER =
+  'This login comes from an authorization server other than the one in the option issuer, or from one that sends no iss. Please log in again.';
+
+const CONNECTION_AS_LOGIN = 'This request connects an account, and is no login. Please log in.';
+
+const OTHER_USER = 'The logged-in user changed while this account was being connected. Please connect it again.';
+
+/**
+ * Checks a callback, the cheapest checks first, and changes nothing: another callback can still finish the login of one
+ * that is refused here.
+ *
+ * @throws AuthorizationError for a prefetch; ConfigurationError if `embedded()` is mounted in the wrong order
+ * @see service.md, 4.1; RFC 6749, 4.1.2
+ */
+function checkCallback(
+  { settings, grants, pendingLogins, advice }: LoginContext,
+  { visit, res, route, popup, query }: CallbackRequest,
+): CheckedCallback | CallbackFailure {
+  const { req, headers } = visit;
+  // The service redirects, so a callback is a GET.
+  if (req.method !== 'GET') {
+    res.setHeader('Allow', 'GET');
+    return refused('The callback takes GET requests.', 405);
+  }
+  if (isPrefetch(headers)) {
+    throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
+  }
+  if (query.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
+  const { state } = query;
+  const login = state === undefined ? undefined : pendingLogins.find(visit, state);
+  if (state === undefined || !login || !matchesRoute(login, visit, route.callbackURL, settings.callbackURL)) {
+    // passport.authenticate tries several strategies in turn: the next one has the login.
+    if (state !== undefined && pendingLogins.isOtherStrategys(visit, state)) return { ...REPLAYED, reason: 'foreign' };
+    return { ...REPLAYED, info: { message: advice.explainUnknownLogin(visit, state, UNKNOWN_LOGIN) } };
+  }
+  advice.forgetLogin(state);
+  if (login.frame && !popup) {
+    const order =
+      'embedded(strategy, …) is mounted after the callback route: mount it after the session, and before apiClient(strategy) and the routes.';
+    throw new ConfigurationError(order, { code: 'ERR_MIDDLEWARE_ORDER' });
+  }
+  // Simple string comparison (RFC 9207, 2.4).
+  if (settings.issuer !== undefined && query.issuer !== settings.issuer) return refused(OTHER_ISSUER, 403);
+  if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
+  if (route.isConnection && login.userMark !== grants.userMarkOf(req, true)) return refused(OTHER_USER, 403);
+  // The login may have begun at a route of passport.authenticate.
+  const ownerless = route.isConnection ? refuseOwnerless(grants, req) : undefined;
+  return ownerless ?? { kind: 'checked', state, login, answer: query };
+}
+
+function refused(message: string, status: number): CallbackFailure {
+  return { kind: 'fail', reason: 'refused', info: { message }, status };
+}
+
+/**
+ * Refuses a connection without a logged-in user if the option `grantId` derives ids from users: here, the id of the
+ * connected account may be that of another user.
+ *
+ * @throws ConfigurationError if the option makes no valid id of the logged-in user
+ */
+export function refuseOwnerless(grants: RequestGrants, req: IncomingMessage): CallbackFailure | undefined {
+  if (grants.idIsInSession) return undefined;
+  const user = userOf(req);
+  if (!user) return refused('No user is logged in, so this account cannot be connected. Please log in first.', 403);
+  grants.newId(req, user);
+  return undefined;
+}
+
+/**
+ * Returns true if the redirect URL of a login leads to the route of this request, as far as its path shows.
+ *
+ * @param own The route's `callbackURL`.
+ * @param usual The strategy's `callbackURL`. A login with this URL may end at any route: proxies change paths.
+ */
+function matchesRoute({ redirectUri }: PendingLogin, { path }: Visit, own: string | undefined, usual: string): boolean {
+  if (own === undefined && usual === redirectUri) return true;
+  if (own !== undefined && ABSOLUTE_URL.test(own)) return own === redirectUri;
+  const expected = routedPathOf(redirectUri, path);
+  if (own !== undefined) return routedPathOf(own, path) === expected;
+  const here = asRouted(path);
+  // A proxy may have removed the front of the path, or added one.
+  return expected.endsWith(here) || here.endsWith(expected);
+}
+
+const ABANDONED: CallbackFailure = {
+  kind: 'fail',
+  reason: 'abandoned',
+  info: { message: 'The browser dropped its request before the login finished.' },
+  status: 499,
+};
+
+/**
+ * Finishes the login of a checked callback, once. If the browser drops the request (a reload of the page), the next callback
+ * of the login gets its outcome, since the session belongs to the request that is still there.
+ *
+ * @throws AuthorizationError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError, or what `userProfile`
+ *   and `verify` throw
+ * @see service.md, 4.1 and 4.2; RFC 6749, 4.1.2
+ */
+async function finishLogin(
+  context: LoginContext,
+  request: CallbackRequest,
+  { state, login, answer }: CheckedCallback,
+): Promise<CallbackOutcome> {
+  const { settings, usedLogins } = context;
+  const { visit, res, manager } = request;
+  const { expiresAt, endCookie } = login;
+  const hasLeft = () => !res.writableEnded && (res.destroyed || res.closed || visit.req.socket.destroyed);
+  const finish = async (leave: (outcome: CallbackOutcome) => void): Promise<CallbackOutcome> => {
+    // The token store may have been slow: no code is spent if the response has been sent by now.
+    const sent = sentResponseError(res);
+    if (sent) throw sent;
+    res.appendHeader('Set-Cookie', endCookie);
+    const scope = scopeNames(login.scope ?? settings.scope);
+    let outcome: CallbackOutcome | undefined;
+    try {
+      outcome =
+        answer.kind === 'error'
+          ? declined(settings.declines, answer, login)
+          : await redeemCode(context, visit.req, answer.code, login, scope);
+    } finally {
+      if (!res.headersSent) saveForPage(context, request, answer.kind, login, scope, outcome);
+    }
+    if (outcome.kind !== 'success' || !hasLeft()) return outcome;
+    leave(outcome);
+    return ABANDONED;
+  };
+  const resume = () => {
+    if (res.headersSent || hasLeft()) return false;
+    res.appendHeader('Set-Cookie', endCookie);
+    return true;
+  };
+  return (await usedLogins.use({ state, expiresAt, access: manager.access, finish, resume })) ?? REPLAYED;
+}
+
+/**
+ * Records, for the page that started the login, the scopes that were not granted, so that it does not ask again at once, and
+ * where the user wants to go. A popup records them for its frame, and not for the user's tabs.
+ */
+function saveForPage(
+  { pageScopes, returnCookie }: LoginContext,
+  { visit, res, popup }: CallbackRequest,
+  answer: CallbackAnswer['kind'],
+  { isStepUp, returnTo, frame }: PendingLogin,
+  scope: readonly string[],
+  outcome: CallbackOutcome | undefined,
+): void {
+  const granted = outcome?.kind === 'success' ? (outcome.tokens.scope ?? []) : undefined;
+  // The user may try again, and still wants to go to the page of this login. A popup has none.
+  if (!granted && returnTo !== undefined && !frame) returnCookie.remember(visit, res, returnTo);
+  const pages = pageScopes();
+  if ((!popup && !pages) || (!granted && !(isStepUp && answer === 'error'))) return;
+  const missing = scope.filter((name) => !granted?.includes(name));
+  if (popup) popup.noteRefused(missing, outcome?.kind === 'fail');
+  else pages?.recordRefused(visit, res, missing);
+}
+
+/** Redeems a code, and asks the application for its user: by `userProfile`, then `verify`. */
+async function redeemCode(
+  { settings, endpoint, verify, clientOf, advice }: LoginContext,
+  req: IncomingMessage,
+  code: string,
+  { redirectUri, codeVerifier, returnTo, data }: PendingLogin,
+  scope: readonly string[],
+): Promise<CallbackOutcome> {
+  const { name, userProfile, passReqToCallback } = settings;
+  let tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier, scope });
+  let profile = profileOf(name, tokens);
+  if (userProfile) {
+    // These tokens are not stored yet, and cannot be refreshed.
+    const { organizationDomain, enterpriseUrl, scope: granted } = tokens;
+    const known = { grantId: undefined, authorized: true, organizationDomain, enterpriseUrl, scope: granted };
+    const credential = tokens;
+    const more: unknown = await userProfile(clientOf({ ...known, credential: () => credential }), tokens.params);
+    profile = mergedProfile(profile, more);
+    // If the tokens are opaque, only the profile names the user.
+    tokens = { ...tokens, subject: userIdOf({ id: profile.id }) };
+  } else if (verify && profile.id === undefined) warnOfMissingId(advice);
+  // Where passport-oauth2 puts it, for `verify` with passReqToCallback.
+  if (data !== undefined) Reflect.set(req, 'authInfo', { state: data });
+  const { user, info } = verify
+    ? await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile)
+    : { user: profile, info: undefined };
+  if (!user) return { kind: 'fail', reason: 'denied', info };
+  refuseUserWithoutId(user);
+  if (data === undefined) return { kind: 'success', tokens, user, info, returnTo };
+  const isObject = typeof info === 'object' && info !== null;
+  const infoObject = isObject || info === undefined ? info : { message: info };
+  return { kind: 'success', tokens, user, info: { ...infoObject, state: data }, returnTo };
+}
+
+/** What services say if the user declined: RFC 6749, 4.1.2.1, and LinkedIn. */
+const DECLINED: ReadonlySet<string> = new Set(['access_denied', 'user_cancelled_login', 'user_cancelled_authorize']);
+
+/**
+ * Returns the failure of a callback whose user declined.
+ *
+ * @throws AuthorizationError for any other error; ConfigurationError if the application's function throws
+ */
+function declined(
+  declines: Settings['declines'],
+  { error, description }: Extract<CallbackAnswer, { kind: 'error' }>,
+  { isSilent }: PendingLogin,
+): CallbackOutcome {
+  // Some services send `consent_required` if the user declined. After `prompt=none` it means that the user was not asked
+  // (OpenID Connect Core, 3.1.2.6).
+  const isDecline = declines
+    ? Boolean(check.invoke('declines', 'true or false', () => declines({ error, description })))
+    : DECLINED.has(error) || (error === 'consent_required' && !isSilent);
+  if (isDecline) return { kind: 'fail', reason: 'declined', info: { message: 'The user declined authorization' } };
+  const word = /^[\w.-]{1,64}$/.test(error) ? error : undefined;
+  throw new AuthorizationError(
+    `The authorization endpoint returned ${word === undefined ? 'an error that is no OAuth error code' : `the error ${word}`}.`,
+    { error: word, description },
+  );
+}
+
+const OTHER_SESSION =
+  'The user has logged out, or logged in again, while this account was being connected. Please connect it again.';
+
+/** Stores the grant of a login that the service and the application accepted. Its session may still fail. */
 async function succeed(
   context: LoginContext,
   actions: PassportActions,
   request: CallbackRequest,
-  login: FinishedLogin,
+  { tokens, user, info, returnTo }: FinishedLogin,
 ): Promise<void> {
   const { grants, clients, advice } = context;
   const { visit, res, route, popup, manager } = request;
-  const { returnTo, tokens, verdict } = login;
   const { loops } = advice;
-  // A login that came from a page: if the session is lost on the way, the page sends the browser round again.
+  // A login that a page started: if its session is lost, the page sends the browser round again.
   const isCounted = route.establishesSession && (returnTo !== undefined || loops.hasCookie(visit.headers.cookie));
   const isKnown = isCounted && !loops.isBroken(visit) && (await grants.hasGrant(visit.req, manager));
-  // Rounds are those of the user's tabs: a popup leads to no page.
-  const mayBeRound = isCounted && !isKnown && !popup;
-  // A user without an id is another account each time.
-  const account = mayBeRound ? (tokens.subject ?? userIdOf(verdict.user) ?? randomUUID()) : undefined;
+  // A popup leads to no page. A user without an id is another account each time.
+  const isRound = isCounted && !isKnown && !popup;
+  const account = isRound ? (tokens.subject ?? userIdOf(user) ?? randomUUID()) : undefined;
   if (account !== undefined) await loops.throwIfLooping(visit, res, account, manager);
   const session = route.isConnection
     ? // Loaded on first use: most applications connect no second account.
       await (await import('../accounts/connect-account.js')).connectAccount(context, request, tokens, returnTo)
-    : new SessionLogin(request, grants, tokens, verdict.user);
-  if (!session) return await fail(context, actions, request, OTHER_SESSION);
+    : new SessionLogin(request, grants, tokens, user);
+  if (!session) return await fail(context, actions, request, refused(OTHER_SESSION, 403));
   if (!route.isConnection) {
     popup?.admit(session.grantId);
     const grant = await session.store();
@@ -85,7 +356,7 @@ async function succeed(
   const grantId = grants.idIsInSession ? session.grantId : '';
   if (account !== undefined && returnTo !== undefined) loops.count(visit, res, account, grantId, manager);
   try {
-    await actions.success(verdict.user, verdict.info);
+    await actions.success(user, info);
   } finally {
     session.reportUnwritten();
   }
@@ -99,14 +370,11 @@ async function fail(
   { reason, info, status }: CallbackFailure,
 ): Promise<void> {
   const { loops } = context.advice;
-  const { visit, res, route, popup, manager, report } = request;
+  const { visit, res, route, popup, report } = request;
   const page = reason === 'replayed' ? await pageOfLoggedIn(context, request) : undefined;
   const canLoop = page === undefined && reason !== 'foreign' && !popup;
-  if (canLoop && loops.redirectsToLogin(route.failureRedirect)) {
-    await loops.throwIfLooping(visit, res, NO_ACCOUNT, manager);
-    loops.count(visit, res, NO_ACCOUNT, '', manager);
-  }
-  // Events know one reason for a state that is wrong, unknown or used up.
+  if (canLoop && loops.redirectsToLogin(route.failureRedirect)) loops.countFailure(visit, res);
+  // Events have one reason for a state that is wrong, unknown or used.
   const published = reason === 'replayed' || reason === 'foreign' ? 'refused' : reason;
   report(reason === 'declined' ? 'declined' : 'refused', { reason: published });
   if (page === undefined) actions.fail(info, status);
@@ -114,8 +382,8 @@ async function fail(
 }
 
 /**
- * Returns the page that the callback's route names, if the user is logged in with this strategy already: for the back
- * button, a reload, and a bookmarked callback.
+ * Returns the page that the callback's route names if the user is logged in with this strategy: for the back button, a
+ * reload, and a bookmarked callback.
  */
 async function pageOfLoggedIn(
   { grants }: LoginContext,
@@ -127,30 +395,8 @@ async function pageOfLoggedIn(
   try {
     await manager.current(grantId);
   } catch (error) {
-    // An outage of service or store ends no login.
+    // An outage of the service or the store does not log users out.
     if (error instanceof NotAuthorizedError) return undefined;
   }
   return page;
-}
-
-/** What Passport lets a strategy do with a request: exactly one of them. */
-export interface PassportActions {
-  /** Returns what a callback given to `passport.authenticate` returns: a promise, if that is an async function. */
-  success(user: unknown, info?: unknown): unknown;
-  fail(info?: unknown, status?: number): unknown;
-  redirect(url: string, status?: number): void;
-  /** Returns like `success`. */
-  error(error: unknown): unknown;
-}
-
-/** Returns a function that publishes how a login ended: the first call counts. */
-function loginReport(strategy: string): CallbackRequest['report'] {
-  const since = performance.now();
-  let isPublished = false;
-  return (outcome, details) => {
-    const isLate = isPublished;
-    isPublished = true;
-    if (isLate || !loginChannel.hasSubscribers) return;
-    loginChannel.publish({ ...publicName(strategy), outcome, durationMs: performance.now() - since, ...details });
-  };
 }

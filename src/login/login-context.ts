@@ -11,7 +11,7 @@ import type { RequestClients } from '../session/request-clients.js';
 import type { PageScopes, ReturnCookie } from '../session/return-to.js';
 import type { FrameTarget, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
-import type { AnyVerify, Verdict } from './verify.js';
+import type { AnyVerify } from './verify.js';
 
 /** What logins need of their strategy. */
 export interface LoginContext {
@@ -30,10 +30,10 @@ export interface LoginContext {
   readonly pageScopes: () => PageScopes | undefined;
   /** `undefined` for applications without frames. */
   readonly popups: Popups | undefined;
-  /** For the strategy's own `callbackURL` and `scope`. */
-  readonly defaultRequest: AuthorizationRequest;
-  /** The strategy's own, unless they depend on the request. */
-  readonly defaultParams: FurtherParams | undefined;
+  /** The authorization request up to its `state`, for the strategy's own `callbackURL` and `scope`. */
+  readonly defaultRequest: AuthorizationPart;
+  /** The strategy's own further parameters, unless they depend on the request. */
+  readonly defaultParams: AuthorizationPart | undefined;
   /** Routed path of the strategy's `callbackURL`; `undefined` if it depends on the request. */
   readonly callbackPath: string | undefined;
 }
@@ -45,18 +45,21 @@ export type RouteOptions = {
     | ('successRedirect' | 'successReturnToOrRedirect' | 'failureRedirect')]?: unknown;
 };
 
-/** The URL of an authorization request up to its `state`. */
-export interface AuthorizationRequest {
-  readonly url: string;
-  /** True if a parameter asks for no page of the service: see `PendingLogin.isSilent`. */
+/** A part of the URL of an authorization request. */
+export interface AuthorizationPart {
+  readonly text: string;
+  /** True if a parameter asks the service to show no page: see `PendingLogin.isSilent`. */
   readonly isSilent: boolean;
 }
 
-/** Parameters that the application adds to an authorization request: `&name=value` for each. */
-export interface FurtherParams {
-  readonly text: string;
-  /** See {@link AuthorizationRequest.isSilent}. */
-  readonly isSilent: boolean;
+/** What Passport lets a strategy do with a request: exactly one of them. */
+export interface PassportActions {
+  /** Returns what a callback given to `passport.authenticate` returns: a promise, if that is an async function. */
+  success(user: unknown, info?: unknown): unknown;
+  fail(info?: unknown, status?: number): unknown;
+  redirect(url: string, status?: number): void;
+  /** Returns like `success`. */
+  error(error: unknown): unknown;
 }
 
 /** How a callback ends, unless it throws. */
@@ -65,17 +68,18 @@ export type CallbackOutcome = CallbackFailure | FinishedLogin;
 /** A callback that Passport's `fail` answers. */
 export interface CallbackFailure {
   readonly kind: 'fail';
-  /** `replayed`: the state is unknown, or used up. `foreign`: it is another strategy's. `abandoned`: the browser has gone away. */
+  /** `replayed`: the state is unknown or used. `foreign`: it is another strategy's. `abandoned`: the browser left. */
   readonly reason: 'refused' | 'replayed' | 'foreign' | 'declined' | 'denied' | 'abandoned';
   readonly info: unknown;
   readonly status?: number;
 }
 
-/** The service has given tokens, and the application has accepted the user. */
+/** The service issued tokens, and the application accepted the user. */
 export interface FinishedLogin {
   readonly kind: 'success';
   readonly tokens: TokenSet;
-  readonly verdict: Verdict;
+  readonly user: unknown;
+  readonly info: unknown;
   readonly returnTo: string | undefined;
 }
 

@@ -3,75 +3,56 @@ import { CLOCK_SKEW_MS } from '../clock.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
 
-/** Maximum number of used logins that are remembered at once; beyond it the oldest is forgotten. About 95 bytes each. */
+/** Maximum number of used logins in memory, of about 95 bytes each. Beyond it the oldest is dropped. */
 const MAX_USED = 50_000;
 
-/** How long the token store may take for one operation, in milliseconds. */
+/** Time limit of one operation of the token store, in milliseconds. */
 const STORE_LIMIT_MS = 5_000;
 
-/** Ended callbacks whose logins expire within this time of each other are remembered as one, in milliseconds. */
-const SHARED_END_MS = 10_000;
+/** Minimum time between two sweeps for expired logins, in milliseconds. */
+const MIN_SWEEP_MS = 1_000;
 
-/** Shortest time between two looks for expired logins, in milliseconds. */
-const MIN_WAIT_MS = 1_000;
-
-/** A callback that uses a login up. */
-export class CallbackClaim<T> {
+/** The callback that uses a login, while it runs, and afterwards if its outcome is unclaimed or the token store failed. */
+interface Claim<Outcome> {
   readonly expiresAt: number;
-  /** The token store that has the mark of the login, if this callback has left one. */
-  markedIn: StoreAccess | undefined;
-  /** True if the token store has failed: it may have a mark of this callback all the same. */
-  hasFailed = false;
-  #hasEnded = false;
-  #abandoned: T | undefined;
-  #waiting: (() => void)[] | undefined;
+  readonly ended: Promise<void>;
+  /** Outcome that did not reach the browser. The next callback of the login takes it. */
+  unclaimed?: Outcome | undefined;
+  /** True if the token store failed. It may have the mark of this callback all the same. */
+  hasFailed?: boolean;
+}
 
-  constructor(expiresAt: number) {
-    this.expiresAt = expiresAt;
-  }
-
-  /** Lets the requests that wait go on. @param abandoned The outcome, for one of them, if the browser has gone away. */
-  end(abandoned: T | undefined): void {
-    this.#hasEnded = true;
-    this.#abandoned = abandoned;
-    for (const resolve of this.#waiting ?? []) resolve();
-    this.#waiting = undefined;
-  }
-
-  /**
-   * Waits for the end. Resolves to the outcome if the browser has gone away, once; else to `undefined`.
-   *
-   * @param isWaiting Returns false if the request that takes over has gone too: the outcome is left to the next one.
-   */
-  async takeOver(isWaiting: () => boolean): Promise<T | undefined> {
-    if (!this.#hasEnded) {
-      await new Promise<void>((resolve) => {
-        this.#waiting ??= [];
-        this.#waiting.push(resolve);
-      });
-    }
-    if (!isWaiting()) return undefined;
-    const outcome = this.#abandoned;
-    this.#abandoned = undefined;
-    return outcome;
-  }
+/** How to finish a login that is used for the first time. */
+export interface LoginUse<Outcome> {
+  readonly state: string;
+  /** Epoch milliseconds. */
+  readonly expiresAt: number;
+  /** The token store of the login's grant. Where it has locks, processes share used logins through it. */
+  readonly access: StoreAccess;
+  /** @param leave Leaves the outcome to the next callback of the login, since the browser dropped this one. */
+  readonly finish: (leave: (outcome: Outcome) => void) => Promise<Outcome>;
+  /** Takes over the outcome of an earlier callback. Returns false if the browser dropped this one too. */
+  readonly resume: () => boolean;
 }
 
 /**
- * Remembers used logins until they have expired by the clock of any host, so that each is used once: in this process, and in the token
- * store where that has locks.
+ * Remembers used logins until they have expired by the clock of any host, so that each is used once: in this process, and
+ * in all that share a token store with locks.
  */
-export class UsedLogins<T> {
+export class UsedLogins<Outcome> {
   readonly #namespace: string;
   readonly #clock: () => number;
-  /** By {@link keyOf} the state, in the order of use: nearly that of expiry. */
-  readonly #used = new Map<string, CallbackClaim<T>>();
-  /** Stands for the callbacks that ended last. */
-  #lastEnd: CallbackClaim<T> | undefined;
+  /**
+   * By {@link keyOf} the state, nearly in the order of expiry: the claim, or the login's expiry in epoch seconds, which takes
+   * half the memory.
+   */
+  readonly #used = new Map<string, Claim<Outcome> | number>();
   /** The version of all marks of this object. */
   readonly #markVersion = randomInt(1, 2 ** 47);
-  /** Runs while there are used logins: forgets the expired ones. */
-  #timer: NodeJS.Timeout | undefined;
+  /** The token store with the latest mark. An application has one. */
+  #markedIn: StoreAccess | undefined;
+  /** Set while there are used logins. */
+  #sweep: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   /** @param options `namespace`: Passport's name for the strategy and its service, escaped, for ids of the token store. */
@@ -81,112 +62,96 @@ export class UsedLogins<T> {
   }
 
   /**
-   * Uses a login up.
+   * Finishes a login on its first use, and resolves to the outcome. Another use waits for the first: it takes over an
+   * outcome that did not reach the browser, else it resolves to `undefined`.
    *
-   * @param access The token store of the login's grant. If it has locks, other processes learn of a used login through it.
-   * @returns the callback that has used it: if it is the first one, it must be ended by {@link end}, else it can be taken over
    * @throws TokenStoreError if the token store fails: the login can be used again
    */
-  async use(
-    state: string,
-    expiresAt: number,
-    access: StoreAccess,
-  ): Promise<{ readonly isFirst: boolean; readonly callback: CallbackClaim<T> }> {
-    this.#forgetExpired();
+  async use({ state, expiresAt, access, finish, resume }: LoginUse<Outcome>): Promise<Outcome | undefined> {
     const key = keyOf(state);
-    const before = this.#used.get(key);
-    if (before && !before.hasFailed) return { isFirst: false, callback: before };
-    const callback = new CallbackClaim<T>(expiresAt);
-    this.#used.set(key, callback);
-    this.#schedule();
-    let isFirst = true;
-    try {
-      if (access.hasLock) isFirst = await this.#mark(access, state, callback, before ? this.#markVersion : undefined);
-    } catch (error) {
-      callback.hasFailed = true;
-      callback.end(undefined);
-      throw error;
+    const former = this.#used.get(key);
+    if (typeof former === 'number') return undefined;
+    if (former && !former.hasFailed) {
+      await former.ended;
+      const outcome = former.unclaimed;
+      if (outcome === undefined || !resume()) return undefined;
+      former.unclaimed = undefined;
+      return outcome;
     }
-    if (!isFirst) this.end(state, callback, undefined);
-    return { isFirst, callback };
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const claim: Claim<Outcome> = { expiresAt, ended };
+    this.#used.set(key, claim);
+    this.#dropExpired();
+    try {
+      if (access.hasLock && !(await this.#mark(access, state, claim, former !== undefined))) return undefined;
+      return await finish((outcome) => {
+        claim.unclaimed = outcome;
+      });
+    } finally {
+      if (!claim.hasFailed && claim.unclaimed === undefined) this.#used.set(key, Math.ceil(expiresAt / 1000));
+      end();
+    }
   }
 
-  /** Ends the callback of a login. @param abandoned Its outcome, if its browser has gone away: the browser's next request takes it. */
-  end(state: string, callback: CallbackClaim<T>, abandoned: T | undefined): void {
-    callback.end(abandoned);
-    const key = keyOf(state);
-    if (abandoned === undefined && this.#used.has(key)) this.#used.set(key, this.#endedLike(callback));
-  }
-
-  /** Returns an ended callback that expires no sooner. A separate object would be most of the memory of a used login. */
-  #endedLike({ expiresAt, markedIn }: CallbackClaim<T>): CallbackClaim<T> {
-    const last = this.#lastEnd;
-    const laterMs = last && last.markedIn === markedIn ? last.expiresAt - expiresAt : -1;
-    if (last && laterMs >= 0 && laterMs <= SHARED_END_MS) return last;
-    const ended = new CallbackClaim<T>(expiresAt + SHARED_END_MS);
-    ended.markedIn = markedIn;
-    ended.end(undefined);
-    this.#lastEnd = ended;
-    return ended;
-  }
-
-  /** Deletes the marks of expired logins. Those of other logins stay until the store drops them: they are still needed. */
+  /** Deletes the marks of expired logins. The other marks are still needed, and stay until the store drops them. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#timer);
-    await Promise.all(this.#forgetExpired());
+    clearTimeout(this.#sweep);
+    await Promise.all(this.#dropExpired());
   }
 
-  #forgetExpired(): Promise<void>[] {
+  /** Drops expired logins, and has one timer wait for the next to expire. Returns the deletions of their marks. */
+  #dropExpired(): Promise<void>[] {
     const now = this.#clock();
     const deletions: Promise<void>[] = [];
-    for (const [key, { expiresAt, markedIn }] of this.#used) {
-      const hasExpired = expiresAt + CLOCK_SKEW_MS <= now;
-      if (!hasExpired && this.#used.size < MAX_USED) break;
+    for (const [key, used] of this.#used) {
+      const expiresAt = (typeof used === 'number' ? used * 1000 : used.expiresAt) + CLOCK_SKEW_MS;
+      if (expiresAt > now && this.#used.size <= MAX_USED) {
+        this.#sweep ??= this.#isClosed ? undefined : this.#sweepAfter(Math.max(expiresAt - now, MIN_SWEEP_MS));
+        break;
+      }
       this.#used.delete(key);
-      if (!hasExpired || !markedIn) continue;
-      const id = this.#markId(stateOf(key));
-      // A mark that stays ends with its time to live.
-      deletions.push(markedIn.use((store) => store.delete(id), 'login', STORE_LIMIT_MS).catch(() => {}));
+      if (expiresAt > now || !this.#markedIn) continue;
+      const id = this.#markId(Buffer.from(key, 'latin1').toString('base64url'));
+      // A mark that cannot be deleted expires in the store.
+      deletions.push(this.#markedIn.use((store) => store.delete(id), 'login', STORE_LIMIT_MS).catch(() => {}));
     }
     return deletions;
   }
 
-  /** One timer for all: it waits for the oldest used login. */
-  #schedule(): void {
-    const [oldest] = this.#used.values();
-    if (!oldest || this.#timer || this.#isClosed) return;
-    const waitMs = Math.max(oldest.expiresAt + CLOCK_SKEW_MS - this.#clock(), MIN_WAIT_MS);
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
-      this.#forgetExpired();
-      this.#schedule();
-    }, waitMs).unref();
+  #sweepAfter(delayMs: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#sweep = undefined;
+      this.#dropExpired();
+    }, delayMs).unref();
   }
 
   /**
-   * Leaves a mark in the token store. Returns false if it has one that another process has left.
+   * Leaves a mark in the token store. Returns false if another process has left one.
    *
-   * @param ownVersion The version of a mark that an earlier try of this process may have left.
+   * @param isRetry True if a failed try of this process may have left the mark.
    */
-  async #mark(
-    access: StoreAccess,
-    state: string,
-    callback: CallbackClaim<T>,
-    ownVersion: number | undefined,
-  ): Promise<boolean> {
-    const { expiresAt } = callback;
+  async #mark(access: StoreAccess, state: string, claim: Claim<Outcome>, isRetry: boolean): Promise<boolean> {
     const id = this.#markId(state);
     const call = <R>(task: (store: TokenStore) => Promise<R>) => access.use(task, 'login', STORE_LIMIT_MS);
-    const lock = await access.acquire(id);
     try {
-      const mark = await call((store) => store.get(id));
-      if (mark && mark.version !== ownVersion) return false;
-      await call((store) => store.set(id, { version: this.#markVersion, expiresAt, sealed: 'used' }));
-    } finally {
-      await lock.release();
+      const lock = await access.acquire(id);
+      try {
+        const mark = await call((store) => store.get(id));
+        if (mark && !(isRetry && mark.version === this.#markVersion)) return false;
+        const { expiresAt } = claim;
+        await call((store) => store.set(id, { version: this.#markVersion, expiresAt, sealed: 'used' }));
+      } finally {
+        await lock.release();
+      }
+    } catch (error) {
+      claim.hasFailed = true;
+      throw error;
     }
-    callback.markedIn = access;
+    this.#markedIn = access;
     return true;
   }
 
@@ -196,13 +161,9 @@ export class UsedLogins<T> {
 }
 
 /**
- * Returns the 32 bytes of a state as a text of one byte for each: less than the state itself, which is a slice of the callback's URL
- * and would keep that in memory as a whole, with the code in it.
+ * Returns the 32 bytes of a state as a text of one byte each. The state itself is a slice of the callback's URL, and would
+ * keep all of that in memory, with the code in it.
  */
 function keyOf(state: string): string {
   return Buffer.from(state, 'base64url').toString('latin1');
-}
-
-function stateOf(key: string): string {
-  return Buffer.from(key, 'latin1').toString('base64url');
 }

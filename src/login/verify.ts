@@ -113,7 +113,7 @@ export function refuseUserWithoutId(user: unknown): void {
 /** Warns, once, that `verify` gets a profile without an `id`, which must not be looked up. */
 export function warnOfMissingId(advice: Advice): void {
   const message = `verify got a profile without an id: a user looked up by it could be any user. ${WHERE_IDS_COME_FROM}`;
-  advice.warnOnce('id', 'ERR_NO_PROFILE_ID', message);
+  advice.warnOnce('ERR_NO_PROFILE_ID', message);
 }
 
 const WHERE_IDS_COME_FROM =

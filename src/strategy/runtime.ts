@@ -8,14 +8,8 @@ import { publicName } from '../errors.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from '../events.js';
 import { GrantCodec } from '../grants/grant.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
-import { authorizationRequest, furtherParams } from '../login/begin-login.js';
-import type {
-  AuthorizationRequest,
-  CallbackOutcome,
-  FurtherParams,
-  LoginContext,
-  Popups,
-} from '../login/login-context.js';
+import { authorizationRequest, furtherParams } from '../login/authorization-request.js';
+import type { AuthorizationPart, CallbackOutcome, LoginContext, Popups } from '../login/login-context.js';
 import { PendingLogins } from '../login/pending-logins.js';
 import { UsedLogins } from '../login/used-logins.js';
 import type { AnyVerify } from '../login/verify.js';
@@ -52,8 +46,8 @@ export class Runtime implements LoginContext {
   /** Installed by `embedded()`. */
   popups: Popups | undefined;
   readonly pageScopes: () => PageScopes | undefined;
-  readonly defaultRequest: AuthorizationRequest;
-  readonly defaultParams: FurtherParams | undefined;
+  readonly defaultRequest: AuthorizationPart;
+  readonly defaultParams: AuthorizationPart | undefined;
   readonly callbackPath: string | undefined;
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;

@@ -5,8 +5,7 @@ import { boolean, readOptions, result, withDefault } from '../checks.js';
 import { ConfigurationError, ofStrategy } from '../errors.js';
 import { checkedGrantId, newGrantId } from '../grants/grant.js';
 import type { GrantSummary } from '../grants/grant-summary.js';
-import type { PassportActions } from '../login/callback.js';
-import type { RouteOptions } from '../login/login-context.js';
+import type { PassportActions, RouteOptions } from '../login/login-context.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import {
   checkVerify,

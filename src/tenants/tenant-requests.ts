@@ -3,9 +3,8 @@ import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-clie
 import type { ApiContext } from '../api/api-context.js';
 import { nameOfTenant, OAuthAppError, ofStrategy, publicName } from '../errors.js';
 import { authenticate, passOn } from '../login/authenticate.js';
-import type { PassportActions } from '../login/callback.js';
-import { readCallbackQuery } from '../login/callback-request.js';
-import type { RouteOptions } from '../login/login-context.js';
+import { readCallbackQuery } from '../login/callback-query.js';
+import type { PassportActions, RouteOptions } from '../login/login-context.js';
 import { tokensOfLogin } from '../login/pending-logins.js';
 import type { Handler } from '../middleware/api-client.js';
 import { endPassportLogin } from '../middleware/logout.js';

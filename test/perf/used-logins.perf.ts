@@ -12,12 +12,17 @@ const MAX_BYTES = 135;
 
 test('a used login takes the memory of its state, and of an entry', async () => {
   const clock = new TestClock();
-  const used = new UsedLogins({ namespace: 'test', clock: clock.now });
+  const used = new UsedLogins<string>({ namespace: 'test', clock: clock.now });
   const access = { hasLock: false } as StoreAccess;
   const use = async () => {
     const state = randomBytes(32).toString('base64url');
-    const { callback } = await used.use(state, clock.now() + 600_000, access);
-    used.end(state, callback, undefined);
+    await used.use({
+      state,
+      expiresAt: clock.now() + 600_000,
+      access,
+      finish: async () => 'done',
+      resume: () => false,
+    });
     clock.advance(0.001);
   };
   await use();

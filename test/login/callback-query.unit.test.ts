@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readCallbackQuery } from '../../src/login/callback-request.js';
+import { readCallbackQuery } from '../../src/login/callback-query.js';
 import { threats } from '../support/threats.js';
 
 const malformed = { kind: 'malformed' };
