@@ -4,7 +4,7 @@ import { type HttpRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from '../waiting.js';
 import type { Permit } from './account-limiter.js';
-import type { ApiContext, Credential, CredentialSource } from './api-context.js';
+import type { ApiContext, ClientParts, Credential, CredentialSource } from './api-context.js';
 import { failedCall, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
 import { type Attempt, afterAttempt, type CallState, decideNext, isReplayable, START } from './call-decision.js';
 import { CallLimit } from './call-limits.js';
@@ -30,7 +30,7 @@ export class ApiCall<A extends ResponseHead> {
   readonly #limit: CallLimit | undefined;
   readonly #signal: AbortSignal | undefined;
 
-  constructor(source: CredentialSource, context: ApiContext, request: CallRequest, mode: ResponseMode<A>) {
+  constructor({ source, context }: ClientParts, request: CallRequest, mode: ResponseMode<A>) {
     const { timeoutMs, signal } = request;
     const { name } = context.tokenHeader;
     if (name !== 'authorization' && hasHeader(request.headers, name))

@@ -1,7 +1,7 @@
 import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
 import type { HttpResponse } from '../http/message.js';
 import { ApiCall, type Finish } from './api-call.js';
-import type { ApiContext, CredentialSource } from './api-context.js';
+import type { ApiContext, ClientParts, CredentialSource } from './api-context.js';
 import type { ApiBase, ApiOrganization } from './base-urls.js';
 import {
   type ApiFetch,
@@ -20,11 +20,8 @@ import { type ApiResponse, type ApiStream, BUFFERED, dataOf, responseOf } from '
  */
 export let createApiClient: (source: CredentialSource, context: ApiContext) => ApiClient;
 
-/** Returns the credential source of a client, for the package itself. Assigned by the class. */
-export let sourceOf: (client: ApiClient) => CredentialSource;
-
-/** Returns what a client shares with all others of its strategy, for the package itself. Assigned by the class. */
-export let contextOf: (client: ApiClient) => ApiContext;
+/** Returns the parts of a client, for the package itself. Assigned by the class. */
+export let partsOf: (client: ApiClient) => ClientParts;
 
 let loadedFetch: Promise<typeof import('../fetch/api-fetch.js')> | undefined;
 
@@ -39,8 +36,7 @@ const NO_OTHER_TOKEN =
  * response. Anything wrong with a call itself is a `TypeError`; nothing is sent then.
  */
 export class ApiClient {
-  readonly #source: CredentialSource;
-  readonly #context: ApiContext;
+  readonly #parts: ClientParts;
   #fetch: ApiFetch | undefined;
   /** The access token of the last renewal that a caller of {@link accessToken} asked for. */
   #lastRenewed: string | undefined;
@@ -53,43 +49,36 @@ export class ApiClient {
    * returned; another URL goes as it is if it is on the origin of the API or on one of `origins`, and is a `TypeError` otherwise. Never rejects
    * for a status; a redirect to another origin is a response like any other.
    */
-  declare readonly fetch: ApiFetch;
-
-  static {
-    createApiClient = (source, context) => new ApiClient(source, context);
-    sourceOf = (client) => client.#source;
-    contextOf = (client) => client.#context;
-    // Bound when it is first read: most clients never need it.
-    Object.defineProperty(ApiClient.prototype, 'fetch', {
-      get(this: ApiClient): ApiFetch {
-        this.#fetch ??= async (input, init) => {
-          // Loaded on first use: most applications never need it.
-          loadedFetch ??= import('../fetch/api-fetch.js');
-          return (await loadedFetch).fetchFrom(this.#source, this.#context, input, init, this.#exposed);
-        };
-        return this.#fetch;
-      },
-    });
+  get fetch(): ApiFetch {
+    this.#fetch ??= async (input, init) => {
+      loadedFetch ??= import('../fetch/api-fetch.js');
+      return (await loadedFetch).fetchFrom(this.#parts, input, init, this.#exposed);
+    };
+    return this.#fetch;
   }
 
-  private constructor(source: CredentialSource, context: ApiContext) {
-    this.#source = source;
-    this.#context = context;
+  static {
+    createApiClient = (source, context) => new ApiClient({ source, context });
+    partsOf = (client) => client.#parts;
+  }
+
+  private constructor(parts: ClientParts) {
+    this.#parts = parts;
   }
 
   /** True if there is a grant, as far as is known. An outage of the service does not change it. */
   get authorized(): boolean {
-    return this.#source.authorized;
+    return this.#parts.source.authorized;
   }
 
   /** The grant's id, for `strategy.client(grantId)`; `undefined` without a grant. */
   get grantId(): string | undefined {
-    return this.#source.grantId;
+    return this.#parts.source.grantId;
   }
 
   /** The tenant, of a strategy that stands in for many; `undefined` otherwise. */
   get tenant(): string | undefined {
-    return publicName(this.#context.strategyName).tenant;
+    return publicName(this.#parts.context.strategyName).tenant;
   }
 
   /**
@@ -97,7 +86,7 @@ export class ApiClient {
    * first call: `credentials()` returns it at any time.
    */
   get organizationDomain(): string | undefined {
-    return this.#source.organizationDomain;
+    return this.#parts.source.organizationDomain;
   }
 
   /**
@@ -105,7 +94,7 @@ export class ApiClient {
    * Outside a request the organization is known after the first call: `credentials()` returns the address at any time.
    */
   get baseUrl(): string {
-    return this.#expose(this.#source);
+    return this.#expose(this.#parts.source);
   }
 
   /**
@@ -113,12 +102,13 @@ export class ApiClient {
    * are known after the first call: `credentials()` returns them at any time.
    */
   get scope(): readonly string[] {
-    return this.#source.scope ?? [];
+    return this.#parts.source.scope ?? [];
   }
 
   /** Calls `GET /projects` and returns the parsed body as sent. */
-  projects<T = unknown>(query?: Query | URLSearchParams): Promise<T> {
-    return this.get<T>('/projects', query === undefined ? undefined : { query });
+  projects<T = unknown>(query?: Query | URLSearchParams): Promise<T>;
+  projects(query?: Query | URLSearchParams): Promise<unknown> {
+    return this.#call('GET', '/projects', query === undefined ? undefined : { query }, dataOf);
   }
 
   /** Calls `GET` and returns the parsed body as the schema outputs it. */
@@ -205,9 +195,9 @@ export class ApiClient {
   async stream(method: string, path: string, options?: RequestOptions): Promise<ApiStream> {
     // Before any wait: a stream in `body` may break at any time.
     const target = { path: apiPath(path), query: queryString(options?.query) };
-    const request = requestTo(target, method, options, this.#context.headers.streamed);
+    const request = requestTo(target, method, options, this.#parts.context.headers.streamed);
     const { STREAMED } = await import('../fetch/streamed-exchange.js');
-    return await new ApiCall(this.#source, this.#context, request, STREAMED).run((answer) => answer);
+    return await new ApiCall(this.#parts, request, STREAMED).run((answer) => answer);
   }
 
   /**
@@ -216,9 +206,8 @@ export class ApiClient {
    * @throws TypeError for wrong options, with the first item; the iterator rejects like {@link request}
    */
   async *paginate<T = unknown>(path: string, options: PaginateOptions<T> = {}): AsyncIterableIterator<T> {
-    // Loaded on first use: most applications never need it.
     const { pagesOf } = await import('../pagination/pagination.js');
-    for await (const items of pagesOf(this.#source, this.#context, path, options)) yield* items;
+    for await (const items of pagesOf(this.#parts, path, options)) yield* items;
   }
 
   /**
@@ -231,7 +220,7 @@ export class ApiClient {
   async accessToken(options: { readonly refused?: string | undefined } = {}): Promise<string> {
     const { refused } = options;
     if (refused !== undefined && typeof refused !== 'string') throw new TypeError('refused: expected an access token');
-    const source = this.#source;
+    const source = this.#parts.source;
     try {
       const current = await source.credential();
       if (current.accessToken !== refused) return current.accessToken;
@@ -242,7 +231,7 @@ export class ApiClient {
       this.#lastRenewed = accessToken;
       return accessToken;
     } catch (error) {
-      throw ofStrategy(error, this.#context.strategyName);
+      throw ofStrategy(error, this.#parts.context.strategyName);
     }
   }
 
@@ -258,11 +247,11 @@ export class ApiClient {
     scope: readonly string[];
   }> {
     try {
-      const credential = await this.#source.credential();
+      const credential = await this.#parts.source.credential();
       const { accessToken, organizationDomain, scope = [] } = credential;
       return { accessToken, baseUrl: this.#expose(credential), organizationDomain, scope };
     } catch (error) {
-      throw ofStrategy(error, this.#context.strategyName);
+      throw ofStrategy(error, this.#parts.context.strategyName);
     }
   }
 
@@ -279,7 +268,7 @@ export class ApiClient {
 
   /** Returns the base address of an organization. */
   #expose(organization: ApiOrganization): string {
-    const base = this.#context.bases.of(organization);
+    const base = this.#parts.context.bases.of(organization);
     this.#exposed ??= new Set();
     this.#exposed.add(base);
     return base.url;
@@ -294,8 +283,8 @@ export class ApiClient {
   ): Promise<R> {
     try {
       const target = { path: apiPath(path), query: options === undefined ? '' : queryString(options.query) };
-      const request = requestTo(target, method, options, this.#context.headers.parsed);
-      return new ApiCall(this.#source, this.#context, request, BUFFERED).run(finish);
+      const request = requestTo(target, method, options, this.#parts.context.headers.parsed);
+      return new ApiCall(this.#parts, request, BUFFERED).run(finish);
     } catch (error) {
       return Promise.reject(error);
     }

@@ -75,6 +75,12 @@ export interface ApiContext {
   readonly wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
 }
 
+/** What a client is made of. */
+export interface ClientParts {
+  readonly source: CredentialSource;
+  readonly context: ApiContext;
+}
+
 /** Options of {@link createApiContext}, already checked. */
 export interface ApiContextOptions extends Pick<ApiContext, 'http' | 'timeoutMs' | 'strategyName'>, BaseUrlOptions {
   readonly maxResponseBytes?: number | undefined;

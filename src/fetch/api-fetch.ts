@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import { ApiCall } from '../api/api-call.js';
-import type { ApiContext, CredentialSource } from '../api/api-context.js';
+import type { ApiContext, ClientParts } from '../api/api-context.js';
 import { unusableResponse } from '../api/api-error.js';
 import type { ApiBase } from '../api/base-urls.js';
 import type { Attempt } from '../api/call-decision.js';
@@ -35,8 +35,7 @@ const MAX_READ_AHEAD_MS = 100;
  * @see https://fetch.spec.whatwg.org/
  */
 export async function fetchFrom(
-  source: CredentialSource,
-  context: ApiContext,
+  parts: ClientParts,
   input: string | URL | Request,
   init: FetchInit = {},
   exposed: ReadonlySet<ApiBase> = new Set(),
@@ -46,11 +45,10 @@ export async function fetchFrom(
     throw new TypeError('timeout: expected milliseconds of silence, 0 for no limit');
   }
   const silenceMs = timeout === 0 ? Infinity : timeout;
-  const request = { ...(await fetchRequest(context, input, init, exposed)), silenceMs };
+  const request = { ...(await fetchRequest(parts.context, input, init, exposed)), silenceMs };
   const redirect = init.redirect ?? (input instanceof Request ? input.redirect : 'follow');
   const { status, response } = await new ApiCall(
-    source,
-    context,
+    parts,
     redirect === 'follow' ? request : { ...request, redirect: 'manual' },
     FETCHED,
   ).run((answer, sent, attempt) => ({ status: answer.status, response: fetchedResponseOf(answer, sent, attempt) }));

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, pipeline, Readable } from 'node:stream';
 import { ApiCall } from '../api/api-call.js';
-import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
+import { ApiClient, partsOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
 import { CallLimit } from '../api/call-limits.js';
 import { methodOf, requestTo } from '../api/call-options.js';
@@ -64,7 +64,7 @@ export async function forwardCall(
   let permit: StreamPermit | undefined;
   try {
     const client: unknown = Reflect.get(req, property);
-    if (!(client instanceof ApiClient) || contextOf(client) !== api) {
+    if (!(client instanceof ApiClient) || partsOf(client).context !== api) {
       const message = `The request has no req.${property} of the strategy "${strategyName}": mount apiClient(strategy) before forward(strategy).`;
       throw new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' });
     }
@@ -82,7 +82,7 @@ export async function forwardCall(
     const body = hasBody ? await uploadOf(req, api, permit) : undefined;
     const options = { headers: sentHeaders(req, body), body, signal };
     const request = requestTo(target, target.method, options, api.headers.streamed);
-    const call = new ApiCall(sourceOf(client), api, { ...request, redirect: 'manual' }, FORWARDED);
+    const call = new ApiCall(partsOf(client), { ...request, redirect: 'manual' }, FORWARDED);
     const response = await call
       .run((received) => received)
       .catch((error: unknown) => {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type ApiClient, sourceOf } from '../api/api-client.js';
+import { type ApiClient, partsOf } from '../api/api-client.js';
 import { type Optional, optionError, withDefault } from '../checks.js';
 import { HeaderBudget } from '../session/cookies.js';
 import { loginHelpOf } from '../session/request-clients.js';
@@ -62,7 +62,7 @@ export function redirectToLogin(visit: Visit, res: ServerResponse, login: string
   const location = new HeaderBudget(visit, res).hasRoomForLocation(whole.length) ? whole : login;
   const help = client && loginHelpOf(client);
   if (client && help) {
-    const { grantId, authorized, isRefused } = sourceOf(client);
+    const { grantId, authorized, isRefused } = partsOf(client).source;
     // A login that leads here again is a round.
     if (isRefused) help.returns.recordUseless(visit, res);
     else if (grantId !== undefined && !authorized) help.returns.recordReturn(visit, res, 'lost');

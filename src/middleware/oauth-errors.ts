@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
+import { ApiClient, partsOf } from '../api/api-client.js';
 import { ApiError } from '../api/api-error.js';
 import { fn, readOptions, withDefault } from '../checks.js';
 import {
@@ -72,7 +72,7 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     const login = loginFor(route, client);
     // The service refuses to renew the grant of this request, which a login replaces.
     const isOfToken = error instanceof TokenError || error instanceof TokenResponseError;
-    const isStranded = isOfToken && client !== undefined && sourceOf(client).isRefused === true;
+    const isStranded = isOfToken && client !== undefined && partsOf(client).source.isRefused === true;
     const needsLogin = (isStranded || (error instanceof NotAuthorizedError && error.status === 401)) && !namesUser;
     const visit = new Visit(req);
     // An error of a login itself, as of `verify`, would come back with the next login.
@@ -99,7 +99,7 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
 /** Returns the request's client of a strategy, whatever its property. */
 function clientOf(req: IncomingMessage, strategyName: string | undefined): ApiClient | undefined {
   const clients = Object.values(req).filter((value) => value instanceof ApiClient);
-  return clients.find((client) => publicName(contextOf(client).strategyName).strategy === strategyName);
+  return clients.find((client) => publicName(partsOf(client).context.strategyName).strategy === strategyName);
 }
 
 /** Returns the message for whoever sent the request. Messages about answers of the service may quote them. */

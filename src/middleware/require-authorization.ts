@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient, contextOf, sourceOf } from '../api/api-client.js';
+import { ApiClient, partsOf } from '../api/api-client.js';
 import { optionError, type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { loginHelpOf } from '../session/request-clients.js';
@@ -82,29 +82,29 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
       if (!isDouble && refuseFramework(req, res, next, strategyName)) return;
       return next(ofStrategy(noClient(property, isDouble), strategyName));
     }
-    const source = sourceOf(client);
+    const { source, context } = partsOf(client);
     const login = loginFor(route, client);
     const checked = loginHelpOf(client)?.logoutRoutes.has(req) ? undefined : source.prepareFully?.();
     const hasLogin = login !== undefined || frame !== undefined;
     // A login replaces a grant that the service refuses to renew. Scripts go on, and their calls say why they fail.
     const isStranded = !checked && source.isRefused === true && hasLogin && isPageRequest(req.method, req.headers);
     // If the grant could not be loaded, its scopes are unknown: the error says why.
-    const isUnknown = needed.length > 0 && client.authorized && source.scope === undefined && !isStranded;
+    const isUnknown = needed.length > 0 && source.authorized && source.scope === undefined && !isStranded;
     const pending: Promise<unknown> | undefined = checked ?? (isUnknown ? client.credentials() : undefined);
     // Nothing else catches what is thrown by then, such as for a response that a time-out has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
-    const granted = client.authorized ? client.scope : [];
+    const granted = source.authorized ? (source.scope ?? []) : [];
     const missing = needed.filter((name) => !granted.includes(name));
     try {
       const gate = frame?.(req);
-      if (!client.authorized || missing.length > 0 || isStranded) {
-        const refusal = client.authorized ? scopeError(missing, granted) : new NotAuthorizedError(LOG_IN);
+      if (!source.authorized || missing.length > 0 || isStranded) {
+        const refusal = source.authorized ? scopeError(missing, granted) : new NotAuthorizedError(LOG_IN);
         const isPage = isPageRequest(req.method, req.headers);
         switch (answerTo({ isPage, isFramed: gate?.isFor(req) === true, hasRoute: login !== undefined, isStranded })) {
           case 'button': {
-            if (client.authorized && gate?.isRefused(req, missing)) throw refusal;
+            if (source.authorized && gate?.isRefused(req, missing)) throw refusal;
             const names = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
-            return gate?.answer(req, res, names, client.authorized && !isStranded);
+            return gate?.answer(req, res, names, source.authorized && !isStranded);
           }
           case 'login':
             return redirectOrThrow(new Visit(req), res, login ?? '', client, missing, refusal);
@@ -114,7 +114,7 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
         }
       }
     } catch (error) {
-      return next(ofStrategy(error, contextOf(client).strategyName));
+      return next(ofStrategy(error, context.strategyName));
     }
     next();
   };

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ApiCall } from '../api/api-call.js';
-import type { ApiContext, CredentialSource } from '../api/api-context.js';
+import type { ClientParts } from '../api/api-context.js';
 import { ApiError, field, unusableResponse } from '../api/api-error.js';
 import { CallLimit } from '../api/call-limits.js';
 import { type RequestOptions, requestTo } from '../api/call-options.js';
@@ -60,8 +60,7 @@ const BEYOND_THE_END = 2 ** 31 - 1;
  * @throws TypeError for wrong options
  */
 export async function* pagesOf<T>(
-  source: CredentialSource,
-  context: ApiContext,
+  parts: ClientParts,
   path: string,
   options: PaginateOptions<T>,
 ): AsyncGenerator<readonly T[], void, undefined> {
@@ -73,6 +72,7 @@ export async function* pagesOf<T>(
   checkNumber('maxPages', maxPages, 1);
   if (items !== undefined && typeof items !== 'function') throw new TypeError('items: expected a function');
   if (next !== undefined && typeof next !== 'function') throw new TypeError('next: expected a function');
+  const { context } = parts;
   const defaults = context.headers.parsed;
   const checkedPath = apiPath(path);
   requestTo({ path: checkedPath, query: queryString(query) }, 'GET', others, defaults);
@@ -83,7 +83,7 @@ export async function* pagesOf<T>(
     target: (parameters) => ({ path: checkedPath, query: queryString(merged(common, parameters)) }),
     get: async (target) => {
       const request = requestTo(target, 'GET', { ...others, signal: all.signal }, defaults);
-      return await new ApiCall(source, context, request, BUFFERED).run(responseOf);
+      return await new ApiCall(parts, request, BUFFERED).run(responseOf);
     },
     itemsOf: (response) => {
       const found: unknown = items === undefined ? wrappedItems(response.data) : result('items', items(response.data));

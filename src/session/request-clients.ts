@@ -1,5 +1,5 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
+import { ApiClient, createApiClient, partsOf } from '../api/api-client.js';
 import type { ApiContext, CredentialSource } from '../api/api-context.js';
 import { thrownError } from '../checks.js';
 import { ConfigurationError, cloneError, closedError, NotAuthorizedError, OAuthAppError } from '../errors.js';
@@ -55,7 +55,7 @@ const loginHelps = new WeakMap<ApiContext, LoginHelp>();
 
 /** Returns what a guard knows of a client's strategy. */
 export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
-  return loginHelps.get(contextOf(client));
+  return loginHelps.get(partsOf(client).context);
 }
 
 type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
@@ -220,7 +220,7 @@ export class RequestClients {
   isAttached(req: IncomingMessage): boolean {
     return this.#properties.some((property) => {
       const client = (req as WithClients)[property];
-      return client instanceof ApiClient && contextOf(client).strategyName === this.#options.api.strategyName;
+      return client instanceof ApiClient && partsOf(client).context.strategyName === this.#options.api.strategyName;
     });
   }
 
@@ -271,7 +271,7 @@ export class RequestClients {
   #sourceOf(req: IncomingMessage, manager: GrantManager, grantId?: string): GrantCredentials | undefined {
     for (const property of this.#properties) {
       const client = (req as WithClients)[property];
-      const source = client instanceof ApiClient ? sourceOf(client) : undefined;
+      const source = client instanceof ApiClient ? partsOf(client).source : undefined;
       const isOurs = source instanceof GrantCredentials && source.isAliveIn(manager);
       if (isOurs && (grantId === undefined || source.grantId === grantId)) return source;
     }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { ApiClient, contextOf, createApiClient, sourceOf } from '../api/api-client.js';
+import { ApiClient, createApiClient, partsOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
 import { nameOfTenant, OAuthAppError, ofStrategy, publicName } from '../errors.js';
 import { authenticate, passOn } from '../login/authenticate.js';
@@ -144,8 +144,8 @@ export class TenantRequests {
     const logins = this.#options.sessions.take(req);
     for (const client of Object.values(req)) {
       const isOurs =
-        client instanceof ApiClient && publicName(contextOf(client).strategyName).strategy === this.#options.name;
-      const source = isOurs ? sourceOf(client) : undefined;
+        client instanceof ApiClient && publicName(partsOf(client).context.strategyName).strategy === this.#options.name;
+      const source = isOurs ? partsOf(client).source : undefined;
       if (source instanceof GrantCredentials) source.end();
     }
     const removals = await Promise.allSettled(logins.map((login) => this.#options.deleteGrant(login)));
