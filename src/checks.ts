@@ -1,31 +1,18 @@
 import { IncomingMessage } from 'node:http';
 import { ConfigurationError } from './errors.js';
-import { Secret, safeCause } from './redaction.js';
+import { safeCause } from './redaction.js';
 
-/**
- * Reads one option: returns its value checked, and in the unit that the code works in.
- *
- * @throws {ConfigurationError} naming the option: "OPTION: expected …, got …"
- */
+/** Returns the checked value of an option. @throws ConfigurationError "OPTION: expected …, got …" */
 export type Reader<T> = (option: string, value: unknown) => T;
 
-/** An option that may be left out: its reader, and the value that stands in for it then. */
+/** An option that may be left out: its reader and its default. */
 export interface Optional<T> {
   readonly read: Reader<T>;
   readonly fallback: T;
 }
 
-/** How each option is read: by a reader alone if it is required. Other options are refused as unknown. */
+/** A reader for each required option, and a default too for each other one. Options without an entry are refused as unknown. */
 export type Readers<T> = { readonly [Option in keyof T]-?: Reader<T[Option]> | Optional<T[Option]> };
-
-/** Property names of a session that express-session, Passport and `Object.prototype` use. */
-const RESERVED_NAMES = new Set([
-  ...Object.getOwnPropertyNames(Object.prototype),
-  ...['cookie', 'destroy', 'id', 'messages', 'passport', 'prototype', 'regenerate', 'reload', 'req', 'resetMaxAge'],
-  ...['returnTo', 'save', 'touch', 'session', 'flash'],
-]);
-
-const MAX_URL_LENGTH = 2048;
 
 /** A loopback host in the form of `URL.hostname` (RFC 6761, 6.3; RFC 1122, 3.2.1.3; RFC 4291, 2.5.3). */
 export const LOOPBACK_HOST: RegExp = /(^|\.)localhost$|^127(\.\d{1,3}){3}$|^\[::1\]$/;
@@ -36,9 +23,8 @@ export function isSecureUrl({ protocol, hostname }: URL): boolean {
 }
 
 /**
- * Returns true for one lower-case label of a host name: letters, digits and inner hyphens, 63 at most (RFC 1123, 2.1).
- *
- * Not every `xn--` label stands for a name (RFC 5891, 4.4): of those that do not, no URL can be made.
+ * Returns true for one lower-case label of a host name: at most 63 letters, digits and inner hyphens (RFC 1123, 2.1). No URL has
+ * an `xn--` label that encodes no name (RFC 5891, 4.4).
  */
 export function isDnsLabel(label: string): boolean {
   if (!/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(label)) return false;
@@ -48,9 +34,9 @@ export function isDnsLabel(label: string): boolean {
 /**
  * Reads an object of options.
  *
- * @param where names the object in the message about an unknown option
- * @param parent the option whose value the object is, if there is one: messages then say `refresh.leeway` for `leeway`
- * @throws {ConfigurationError} naming the option that is wrong, missing or unknown
+ * @param where What has the options, for the message about an unknown one.
+ * @param parent The option that holds the object, if one does: messages then say `refresh.leeway` for `leeway`.
+ * @throws ConfigurationError that names the wrong, missing or unknown option
  */
 export function readOptions<T extends object>(where: string, given: unknown, readers: Readers<T>, parent?: string): T {
   // As `app.use(oauthErrors)` calls it.
@@ -58,22 +44,21 @@ export function readOptions<T extends object>(where: string, given: unknown, rea
     throw optionError('options', `expected an object of options, got a request: mount what ${where} returns`);
   const values = record(parent ?? 'options', given);
   const path = parent === undefined ? '' : `${parent}.`;
-  for (const option of Object.keys(values)) {
-    if (Object.hasOwn(readers, option)) continue;
-    const known = Object.keys(readers);
-    const twin = known.find((each) => each.toLowerCase() === option.toLowerCase());
+  const known = Object.keys(readers);
+  const unknown = Object.keys(values).find((option) => !known.includes(option));
+  if (unknown !== undefined) {
+    const twin = known.find((option) => option.toLowerCase() === unknown.toLowerCase());
     const options = known.length === 0 ? 'it has none' : `the options are ${known.join(', ')}`;
     const hint = twin === undefined ? options : `did you mean ${twin}?`;
-    throw optionError(path + option, `is not an option of ${where}; ${hint}`);
+    throw optionError(path + unknown, `is not an option of ${where}; ${hint}`);
   }
   const rows: [option: string, row: Reader<unknown> | Optional<unknown>][] = Object.entries(readers);
-  const read: Record<string, unknown> = {};
-  for (const [option, row] of rows) {
+  const read = rows.map(([option, row]) => {
     const value = values[option];
-    if (typeof row === 'function') read[option] = row(path + option, value);
-    else read[option] = value === undefined ? row.fallback : row.read(path + option, value);
-  }
-  return read as T;
+    if (typeof row === 'function') return [option, row(path + option, value)];
+    return [option, value === undefined ? row.fallback : row.read(path + option, value)];
+  });
+  return Object.fromEntries(read) as T;
 }
 
 /** Reads an option that is itself an object of options, all of which have a default. */
@@ -84,23 +69,22 @@ export function group<T extends object>(readers: Readers<T>): Optional<T> {
   };
 }
 
-/** Reads an option that may be left out: `undefined` stands for `fallback`. */
+/** Makes an option optional. */
 export function withDefault<T, D extends T | undefined>(fallback: D, read: Reader<T>): Optional<T | D> {
   return { read, fallback };
 }
 
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /** Reads an object. */
 export function record(option: string, value: unknown): Readonly<Record<string, unknown>> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-    return value as Readonly<Record<string, unknown>>;
-  }
+  if (isRecord(value)) return value;
   throw optionError(option, `expected an object, got ${kindOf(value)}`);
 }
 
-/**
- * Reads an option that has no default. Where it is missing, the message asks for the environment variable of its name: what
- * is not set there is the usual cause.
- */
+/** Reads a required option. Its error asks about the environment variable of its name: an unset one is the usual cause. */
 export function requiredOption<T>(read: Reader<T>): Reader<T> {
   return (option, value) => {
     try {
@@ -114,7 +98,7 @@ export function requiredOption<T>(read: Reader<T>): Reader<T> {
   };
 }
 
-/** Reads a non-empty string. The message never shows the value: it may be the client secret. */
+/** Reads a non-empty string. Its error never shows the value: it may be the client secret. */
 export function text(option: string, value: unknown): string {
   if (typeof value === 'string' && value !== '') return value;
   throw optionError(option, `expected a non-empty string, got ${kindOf(value)}`);
@@ -132,31 +116,26 @@ export function fn<T>(option: string, value: unknown): T {
   throw optionError(option, `expected a function, got ${kindOf(value)}`);
 }
 
-/** Reads a number from `min` to `max`, both included. */
-export function number(min: number, max: number, unit: string): Reader<number> {
-  return (option, value) => {
-    if (typeof value === 'number' && value >= min && value <= max) return value;
-    throw optionError(option, `expected a number of ${unit} from ${min} to ${max}, got ${numberOrKind(value)}`);
-  };
-}
+type RangeReader = (min: number, max: number, unit: string) => Reader<number>;
 
-/** Reads an integer from `min` to `max`, both included. */
-export function integer(min: number, max: number, unit: string): Reader<number> {
-  return (option, value) => {
-    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
-    throw optionError(
-      option,
-      `expected an integer number of ${unit} from ${min} to ${max}, got ${numberOrKind(value)}`,
-    );
+/** Reads a number from `min` to `max`. */
+export const number: RangeReader = rangeReader('a number', Number.isFinite);
+
+/** Reads an integer from `min` to `max`. */
+export const integer: RangeReader = rangeReader('an integer number', Number.isInteger);
+
+function rangeReader(kind: string, isOfKind: (value: unknown) => boolean): RangeReader {
+  return (min, max, unit) => (option, value) => {
+    if (typeof value === 'number' && isOfKind(value) && value >= min && value <= max) return value;
+    throw optionError(option, `expected ${kind} of ${unit} from ${min} to ${max}, got ${numberOrKind(value)}`);
   };
 }
 
 /**
- * Reads an object by its methods.
+ * Reads an object that has methods.
  *
- * @param expected names the object in the message, as "an express-session store"
- * @param methods that the object must have
- * @param others that it may lack
+ * @param expected What the message calls it: "an express-session store".
+ * @param others Methods that it may lack.
  */
 export function withMethods<T>(
   expected: string,
@@ -166,22 +145,27 @@ export function withMethods<T>(
   return (option, value) => {
     if (typeof value !== 'object' || value === null)
       throw optionError(option, `expected ${expected}, got ${kindOf(value)}`);
-    const missing: string[] = [];
-    for (const name of [...methods, ...others]) {
+    const missing = [...methods, ...others].filter((name) => {
       const member: unknown = Reflect.get(value, name);
-      const isLeftOut = member === undefined && others.includes(name);
-      if (typeof member !== 'function' && !isLeftOut) missing.push(name);
-    }
+      return typeof member !== 'function' && !(member === undefined && others.includes(name));
+    });
     if (missing.length === 0) return value as T;
     throw optionError(option, `expected ${expected}, got an object without the method ${missing.join(', ')}`);
   };
 }
 
-/** Reads the text in front of every key of a store. It may become part of a file name. */
+/** Reads the prefix of a store's keys. It may become part of a file name. */
 export function keyPrefix(option: string, value: unknown): string {
   if (typeof value === 'string' && /^[!-.0-[\]-~]{1,64}$/.test(value)) return value;
   throw optionError(option, 'expected 1 to 64 printable ASCII characters without white space, "/" and "\\"');
 }
+
+/** Property names of a session that express-session, Passport and `Object.prototype` use. */
+const RESERVED_NAMES = new Set([
+  ...Object.getOwnPropertyNames(Object.prototype),
+  ...['cookie', 'destroy', 'id', 'messages', 'passport', 'prototype', 'regenerate', 'reload', 'req', 'resetMaxAge'],
+  ...['returnTo', 'save', 'touch', 'session', 'flash'],
+]);
 
 /** Reads Passport's name for the strategy. It becomes a key of the session and part of cookie names. */
 export function strategyName(option: string, value: unknown): string {
@@ -197,9 +181,7 @@ export function isScopeName(name: unknown): boolean {
   return typeof name === 'string' && /^[\x21\x23-\x5b\x5d-\x7e]+$/.test(name);
 }
 
-/**
- * Reads scope names and joins them with single spaces. `''` and `[]` are for services without scopes.
- */
+/** Reads scope names and joins them with spaces. `''` and `[]` are for services without scopes. */
 export function scope(option: string, value: unknown): string {
   if (value === '' || (Array.isArray(value) && value.length === 0)) return '';
   const names = typeof value === 'string' ? value.split(' ').filter((name) => name !== '') : value;
@@ -210,51 +192,44 @@ export function scope(option: string, value: unknown): string {
   );
 }
 
+const MAX_URL_LENGTH = 2048;
+
 /** Reads a redirect URL: absolute with http or https, or relative; without a fragment (RFC 6749, 3.1.2), user and password. */
 export function callbackUrl(option: string, value: unknown): string {
   const url = text(option, value);
-  const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(url);
+  const parsed = URL.canParse(url, 'http://relative.invalid') ? new URL(url, 'http://relative.invalid') : undefined;
   // URL parsers take a backslash for a slash.
-  if (url.length > MAX_URL_LENGTH || !/^[!-[\]-~]+$/.test(url) || !URL.canParse(url, 'http://relative.invalid')) {
-    throw optionError(
-      option,
-      `expected a URL of at most ${MAX_URL_LENGTH} visible ASCII characters without backslashes`,
-    );
+  if (url.length > MAX_URL_LENGTH || !/^[!-[\]-~]+$/.test(url) || !parsed) {
+    const expected = `expected a URL of at most ${MAX_URL_LENGTH} visible ASCII characters without backslashes`;
+    throw optionError(option, expected);
   }
-  const { username, password } = new URL(url, 'http://relative.invalid');
-  if (url.includes('#') || username !== '' || password !== '')
+  if (url.includes('#') || parsed.username !== '' || parsed.password !== '')
     throw optionError(option, 'expected a URL without a fragment, user and password');
-  if ((isAbsolute && !/^https?:\/\/[^/]/i.test(url)) || url.startsWith('//')) {
+  const isAbsolute = /^[a-z][a-z0-9+.-]*:/i.test(url);
+  if ((isAbsolute && !/^https?:\/\/[^/]/i.test(url)) || url.startsWith('//'))
     throw optionError(option, 'expected an http or https URL, or a path such as /callback');
-  }
   return url;
 }
 
-/** Parameters of the authorization request that the package sets itself (RFC 6749, 4.1.1; RFC 7636, 4.3). */
-const OF_AUTHORIZATION: ReadonlySet<string> = new Set([
+type ParametersReader = Reader<Readonly<Record<string, string>>>;
+
+/** Reads further parameters of the authorization request, not those that the package sets (RFC 6749, 4.1.1; RFC 7636, 4.3). */
+export const authorizationParams: ParametersReader = paramsReader([
   ...['client_id', 'client_secret', 'redirect_uri', 'response_type', 'scope', 'state'],
   ...['code_challenge', 'code_challenge_method'],
 ]);
 
-/** Parameters of token requests that the package sets itself (RFC 6749, 4.1.3 and 6; RFC 7636, 4.5). */
-const OF_TOKEN_REQUESTS: ReadonlySet<string> = new Set([
+/** Reads further parameters of token requests, not those that the package sets (RFC 6749, 4.1.3 and 6; RFC 7636, 4.5). */
+export const tokenParams: ParametersReader = paramsReader([
   ...['grant_type', 'client_id', 'client_secret', 'redirect_uri', 'code', 'code_verifier', 'refresh_token'],
 ]);
 
-/** Reads further parameters of the authorization request. Refuses those that the package sets itself. */
-export const authorizationParams: Reader<Readonly<Record<string, string>>> = paramsReader(OF_AUTHORIZATION);
-
-/** Reads further parameters of token requests. Refuses those that the package sets itself. */
-export const tokenParams: Reader<Readonly<Record<string, string>>> = paramsReader(OF_TOKEN_REQUESTS);
-
-function paramsReader(own: ReadonlySet<string>): Reader<Readonly<Record<string, string>>> {
+function paramsReader(own: readonly string[]): ParametersReader {
   return (option, value) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw optionError(option, 'expected an object of parameters, or a function that returns one');
-    }
+    if (!isRecord(value)) throw optionError(option, 'expected an object of parameters, or a function that returns one');
     const params: Record<string, string> = {};
     for (const [name, text] of Object.entries(value)) {
-      if (own.has(name)) throw optionError(option, `expected no parameter of the package's own, got ${name}`);
+      if (own.includes(name)) throw optionError(option, `expected no parameter of the package's own, got ${name}`);
       if (typeof text !== 'string') throw optionError(option, `expected a string for ${name}, got ${typeof text}`);
       params[name] = text;
     }
@@ -262,12 +237,7 @@ function paramsReader(own: ReadonlySet<string>): Reader<Readonly<Record<string, 
   };
 }
 
-/**
- * Calls an application's function.
- *
- * @param expected What it should have returned.
- * @throws ConfigurationError if it throws, or returns a promise
- */
+/** Calls an application's function. @throws ConfigurationError if it throws, or returns a promise */
 export function invoke<T>(option: string, expected: string, fn: () => T): T {
   let value: T;
   try {
@@ -278,17 +248,16 @@ export function invoke<T>(option: string, expected: string, fn: () => T): T {
   return result(option, value);
 }
 
-/** Returns the error for a function of the application that threw. */
+/** Returns the error for an application's function that threw. @param expected What it should have returned. */
 export function thrownError(option: string, expected: string, error: unknown): ConfigurationError {
   const message = `${option}: the function threw instead of returning ${expected}`;
   return new ConfigurationError(message, { option, cause: safeCause(error) });
 }
 
-/** Returns the result of an application's function, which must not be a promise: it would not be awaited. */
+/** Returns the result of an application's function that is not awaited. @throws ConfigurationError if it is a promise */
 export function result<T>(option: string, value: T): T {
-  if (typeof value !== 'object' || value === null || !('then' in value) || typeof value.then !== 'function')
-    return value;
-  // It may reject, and would end the process.
+  if (typeof value !== 'object' || value === null || typeof Reflect.get(value, 'then') !== 'function') return value;
+  // An unhandled rejection ends the process.
   Promise.resolve(value).catch(() => {});
   throw optionError(
     option,
@@ -305,27 +274,12 @@ export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
   };
 }
 
-/** A shorter secret can be guessed. */
-const MIN_SECRET_LENGTH = 16;
-
-/** Reads one secret or several. */
-export function secrets(option: string, value: unknown): readonly Secret[] {
-  const all: unknown[] = Array.isArray(value) ? value : [value];
-  if (all.length > 0 && all.every((entry) => typeof entry === 'string' && entry.length >= MIN_SECRET_LENGTH)) {
-    return Object.freeze(all.map((entry) => new Secret(String(entry))));
-  }
-  throw optionError(
-    option,
-    `expected a string of at least ${MIN_SECRET_LENGTH} characters, or an array of them; use 32 random bytes in base64`,
-  );
-}
-
 /** Returns the error for an option. @param problem "expected …, got …" */
 export function optionError(option: string, problem: string): ConfigurationError {
   return new ConfigurationError(`${option}: ${problem}`, { option });
 }
 
-/** Names the type of a value, and never the value: it may be a secret. */
+/** Names the type of a value, which may be a secret itself. */
 export function kindOf(value: unknown): string {
   if (value === '') return 'an empty string';
   if (value === null) return 'null';

@@ -203,27 +203,20 @@ export interface TenantSettings {
   readonly carryOver: (former: object, next: object) => void;
 }
 
+/** Options that have a default, or are required, and are used as they are given. */
+type Given =
+  | ('authUrl' | 'baseUrl' | 'clientID' | 'callbackURL' | 'name' | 'organizationDomain' | 'pkce' | 'passReqToCallback')
+  | ('authorizationPath' | 'tokenPath' | 'apiPath' | 'tokenRequest' | 'clientAuthentication')
+  | ('scopeSeparator' | 'clock');
+
 /** Options that stay `undefined` if they are left out. */
 type MayLack =
   | ('issuer' | 'declines' | 'userProfile' | 'tokenStore' | 'applicationGrant' | 'concurrency' | 'accessTokenHeader')
   | ('headers' | 'maxResponseBytes' | 'revocationPath' | 'endsGrant' | 'tokenParams' | 'accessTokenLifetime')
   | ('grantedScopes' | 'dispatcher');
 
-/** Options that have a value as they are given. */
-type HaveValue =
-  | ('authUrl' | 'baseUrl' | 'clientID' | 'callbackURL' | 'name' | 'organizationDomain' | 'pkce' | 'passReqToCallback')
-  | (
-      | 'authorizationPath'
-      | 'tokenPath'
-      | 'apiPath'
-      | 'tokenRequest'
-      | 'clientAuthentication'
-      | 'scopeSeparator'
-      | 'clock'
-    );
-
 type Unchanged = { readonly [Option in MayLack]: StrategyOptions[Option] } & {
-  readonly [Option in HaveValue]-?: NonNullable<StrategyOptions[Option]>;
+  readonly [Option in Given]-?: NonNullable<StrategyOptions[Option]>;
 };
 
 /** The checked options with their defaults, in the units that the code uses. */
@@ -243,23 +236,44 @@ export interface Settings extends Unchanged {
   readonly tenant: TenantSettings | undefined;
 }
 
+/** The options that {@link Settings} has in another form. */
+interface Changed {
+  readonly timeout: number;
+  readonly enterpriseBaseUrl: string | EnterpriseUrlReader | undefined;
+  readonly refresh: { readonly leeway: number; readonly ahead: number };
+  readonly cache: { readonly max: number; readonly ttl: number } | undefined;
+}
+
 const DAY_S = 24 * 60 * 60;
-
-/** Reads an optional function. */
-const optionalFunction = <T>(): check.Optional<T | undefined> => check.withDefault(undefined, check.fn<T>);
-
 const seconds = check.number(0, DAY_S, 'seconds');
+
 const cacheLimits = check.group({
   max: check.withDefault(10_000, check.integer(1, 100_000_000, 'grants')),
   ttl: check.withDefault(30, seconds),
 });
 
-/** The options that {@link Settings} has in other units. */
-interface Given {
-  readonly timeout: number;
-  readonly enterpriseBaseUrl: string | EnterpriseUrlReader | undefined;
-  readonly refresh: { readonly leeway: number; readonly ahead: number };
-  readonly cache: { readonly max: number; readonly ttl: number } | undefined;
+/** Makes an option optional that has no default. */
+const optional = <T>(read: check.Reader<T>): check.Optional<T | undefined> => check.withDefault(undefined, read);
+
+/** Reads an optional function. */
+const optionalFunction = <T>(): check.Optional<T | undefined> => optional(check.fn<T>);
+
+/** Reads an option that may be a function, whose results are checked when it is called. */
+const orFunction =
+  <F, T>(read: check.Reader<T>): check.Reader<F | T> =>
+  (option, value) =>
+    typeof value === 'function' ? check.fn<F>(option, value) : read(option, value);
+
+/** A shorter secret can be guessed. */
+const MIN_SECRET_LENGTH = 16;
+
+/** Reads one secret or several. */
+function encryptionKeys(option: string, value: unknown): readonly Secret[] {
+  const all: unknown[] = Array.isArray(value) ? value : [value];
+  if (all.length > 0 && all.every((entry) => typeof entry === 'string' && entry.length >= MIN_SECRET_LENGTH))
+    return Object.freeze(all.map((entry) => new Secret(String(entry))));
+  const expected = `expected a string of at least ${MIN_SECRET_LENGTH} characters, or an array of them`;
+  throw check.optionError(option, `${expected}; use 32 random bytes in base64`);
 }
 
 /** What a service needs no option for. */
@@ -273,13 +287,13 @@ export const DEFAULTS = {
 } as const;
 
 /** How each option is read, and its default. An option that is not in this table is refused. */
-export const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl' | 'tenant' | keyof Given> & Given> = {
+export const READERS: check.Readers<
+  Omit<Settings, 'timeoutMs' | 'enterpriseUrl' | 'tenant' | keyof Changed> & Changed
+> = {
   authUrl: check.requiredOption(serviceAddress),
   baseUrl: check.requiredOption(serviceAddress),
-  enterpriseBaseUrl: check.withDefault(undefined, (option, value) =>
-    typeof value === 'function' ? check.fn<EnterpriseUrlReader>(option, value) : enterpriseAddress(option, value),
-  ),
-  enterpriseHosts: check.withDefault(undefined, HostPatterns.read),
+  enterpriseBaseUrl: optional(orFunction(enterpriseAddress)),
+  enterpriseHosts: optional(HostPatterns.read),
   origins: check.withDefault([], furtherOrigins),
   clientID: check.requiredOption(check.text),
   clientSecret: check.requiredOption((option, value) => {
@@ -291,12 +305,11 @@ export const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl'
   name: check.withDefault('oauth-app', check.strategyName),
   organizationDomain: check.withDefault(claimedDomain, check.fn<OrganizationDomainReader>),
   pkce: check.withDefault(DEFAULTS.pkce, check.boolean),
-  issuer: check.withDefault(undefined, issuerIdentifier),
+  issuer: optional(issuerIdentifier),
   declines: optionalFunction(),
   userProfile: optionalFunction(),
   passReqToCallback: check.withDefault(false, check.boolean),
-  tokenStore: check.withDefault(
-    undefined,
+  tokenStore: optional(
     check.withMethods<TokenStore>(
       'a TokenStore (sessionTokenStore(store) makes one of a session store)',
       ['get', 'set', 'delete'],
@@ -305,41 +318,30 @@ export const READERS: check.Readers<Omit<Settings, 'timeoutMs' | 'enterpriseUrl'
   ),
   grantId: optionalFunction(),
   applicationGrant: optionalFunction(),
-  encryptionKeys: check.withDefault([], check.secrets),
+  encryptionKeys: check.withDefault([], encryptionKeys),
   refresh: check.group({ leeway: check.withDefault(30, seconds), ahead: check.withDefault(300, seconds) }),
   cache: {
     read: (option, value) => (value === false ? undefined : cacheLimits.read(option, value)),
     fallback: cacheLimits.fallback,
   },
-  concurrency: check.withDefault(undefined, check.integer(1, 1_000_000, 'requests')),
-  accessTokenHeader: check.withDefault(undefined, tokenHeaderName),
-  headers: check.withDefault(undefined, strategyHeaders),
-  maxResponseBytes: check.withDefault(undefined, check.integer(1, 2 ** 32, 'bytes')),
+  concurrency: optional(check.integer(1, 1_000_000, 'requests')),
+  accessTokenHeader: optional(tokenHeaderName),
+  headers: optional(strategyHeaders),
+  maxResponseBytes: optional(check.integer(1, 2 ** 32, 'bytes')),
   authorizationPath: check.withDefault(DEFAULTS.authorizationPath, authorizationAddress),
   tokenPath: check.withDefault(DEFAULTS.tokenPath, endpointAddress),
-  revocationPath: check.withDefault(undefined, endpointAddress),
+  revocationPath: optional(endpointAddress),
   apiPath: check.withDefault(DEFAULTS.apiPath, apiPathBelow),
   tokenRequest: check.withDefault(DEFAULTS.tokenRequest, check.oneOf('json', 'form')),
   clientAuthentication: check.withDefault(DEFAULTS.clientAuthentication, check.oneOf('body', 'basic', 'basic-raw')),
   endsGrant: optionalFunction(),
-  // The result of a function is checked at each request.
-  tokenParams: check.withDefault(undefined, (option, value) =>
-    typeof value === 'function' ? check.fn<TokenParams>(option, value) : check.tokenParams(option, value),
-  ),
-  accessTokenLifetime: check.withDefault(undefined, check.number(1, 10 * 365 * DAY_S, 'seconds')),
+  tokenParams: optional(orFunction(check.tokenParams)),
+  accessTokenLifetime: optional(check.number(1, 10 * 365 * DAY_S, 'seconds')),
   grantedScopes: optionalFunction(),
-  // The result of a function is checked at each login.
-  authorizationParams: check.withDefault({}, (option, value) =>
-    typeof value === 'function'
-      ? check.fn<(req: IncomingMessage) => unknown>(option, value)
-      : check.authorizationParams(option, value),
-  ),
+  authorizationParams: check.withDefault({}, orFunction(check.authorizationParams)),
   scopeSeparator: check.withDefault(' ', check.text),
   timeout: check.withDefault(10_000, check.integer(1, MAX_TIMER_MS, 'milliseconds')),
-  dispatcher: check.withDefault(
-    undefined,
-    check.withMethods<Dispatcher>('an undici Dispatcher, such as new ProxyAgent(…)', ['dispatch']),
-  ),
+  dispatcher: optional(check.withMethods<Dispatcher>('an undici Dispatcher, such as new ProxyAgent(…)', ['dispatch'])),
   // Looks `Date.now` up at each call, so that a test can replace it.
   clock: check.withDefault(
     () => Date.now(),
@@ -368,73 +370,71 @@ export function resolveOptions(options: unknown): Settings {
       'expected together with a function enterpriseBaseUrl, and not without one',
     );
   refuseHeader(headers, accessTokenHeader);
-  refuseCarriedPath('authUrl', others.authUrl, others, 'authorizationPath');
-  refuseCarriedPath('authUrl', others.authUrl, others, 'tokenPath');
-  refuseCarriedPath('baseUrl', others.baseUrl, others, 'apiPath');
-  if (typeof enterprise === 'string') refuseCarriedPath('enterpriseBaseUrl', enterprise, others, 'apiPath');
-  const enterpriseBaseUrl = isRead ? undefined : enterprise;
-  refuseToLeaveEmulator(Object(options), { ...others, enterpriseBaseUrl });
   const { [TENANT]: tenant }: { readonly [TENANT]?: TenantSettings } = Object(options);
-  return Object.freeze({
+  const settings: Settings = Object.freeze({
     ...others,
     name: tenant === undefined ? others.name : nameOfTenant(others.name, tenant.tenant),
     tenant,
-    enterpriseBaseUrl,
+    enterpriseBaseUrl: isRead ? undefined : enterprise,
     enterpriseUrl:
       isRead && hosts ? (claims, response) => enterpriseUrlOf(claims, response, enterprise, hosts) : undefined,
     timeoutMs: timeout,
     refresh: { leewayMs: refresh.leeway * 1000, aheadMs: refresh.ahead * 1000 },
     cache: cache && { max: cache.max, ttlMs: cache.ttl * 1000 },
   });
+  refuseDefaultPaths(settings);
+  refuseToLeaveEmulator(Object(options), settings);
+  return settings;
 }
 
-/** Throws for an address that has a default path already, which would be added once more. @throws ConfigurationError */
-function refuseCarriedPath(
-  option: string,
-  address: string,
-  paths: Pick<Settings, 'authorizationPath' | 'tokenPath' | 'apiPath'>,
-  path: keyof typeof paths,
-): void {
-  const { [path]: usual } = DEFAULTS;
-  if (paths[path] === usual && address.replace(/\/+$/, '').endsWith(usual))
-    throw check.optionError(option, `expected the address without ${usual}, which is added to it`);
-}
+/** Addresses, and the paths that are appended to them. */
+const PATHS = [
+  ['authUrl', 'authorizationPath'],
+  ['authUrl', 'tokenPath'],
+  ['baseUrl', 'apiPath'],
+  ['enterpriseBaseUrl', 'apiPath'],
+] as const;
 
-/** Key of the emulator's options. It has no meaning but here. */
-const EMULATOR = Symbol.for('passport-oauth-app.emulator');
-
-/**
- * Refuses an address of another service among the emulator's options: a test would send a code and the secret there.
- *
- * @throws ConfigurationError that names the option
- */
-function refuseToLeaveEmulator(
-  options: object,
-  settings: Pick<Settings, (typeof ADDRESSES)[number] | 'origins' | 'enterpriseHosts'>,
-): void {
-  const own: unknown = Reflect.get(options, EMULATOR);
-  if (typeof own !== 'string' || !URL.canParse(own)) return;
-  const { hostname } = new URL(own);
-  const given = ADDRESSES.map((option) => [option, settings[option] ?? ''] as const);
-  const origins = settings.origins.map((origin) => ['origins', origin] as const);
-  const hosts = settings.enterpriseHosts?.samples.map((sample) => ['enterpriseHosts', sample] as const) ?? [];
-  for (const [option, address] of [...given, ...origins, ...hosts]) {
-    const url = /^https?:/.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
-    if (!url || check.LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
-    throw check.optionError(
-      option,
-      `expected an address of the emulator, got ${url.origin}: these options are spread over those of service.options. Spread service.options last`,
-    );
+/** Throws for an address that ends in the default path, which would be appended again. @throws ConfigurationError */
+function refuseDefaultPaths(settings: Settings): void {
+  for (const [option, pathOption] of PATHS) {
+    const path = DEFAULTS[pathOption];
+    if (settings[pathOption] === path && settings[option]?.replace(/\/+$/, '').endsWith(path))
+      throw check.optionError(option, `expected the address without ${path}, which is added to it`);
   }
 }
 
-const ADDRESSES = [
-  ...(['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'authorizationPath', 'tokenPath', 'revocationPath'] as const),
-];
+/** Marks the emulator's options with its address. */
+const EMULATOR = Symbol.for('passport-oauth-app.emulator');
 
-/** @throws ConfigurationError unless `verify` is a function or left out */
-export function checkVerify(verify: unknown): void {
-  if (verify !== undefined) check.fn('verify', verify);
+const ADDRESSES = [
+  'authUrl',
+  'baseUrl',
+  'enterpriseBaseUrl',
+  'authorizationPath',
+  'tokenPath',
+  'revocationPath',
+] as const;
+
+/** Throws if a test that uses the emulator would send codes and secrets to another service. @throws ConfigurationError */
+function refuseToLeaveEmulator(options: object, settings: Settings): void {
+  const emulator: unknown = Reflect.get(options, EMULATOR);
+  if (typeof emulator !== 'string' || !URL.canParse(emulator)) return;
+  const { hostname } = new URL(emulator);
+  const addresses = [
+    ...ADDRESSES.map((option) => [option, settings[option] ?? ''] as const),
+    ...settings.origins.map((origin) => ['origins', origin] as const),
+    ...(settings.enterpriseHosts?.samples ?? []).map((sample) => ['enterpriseHosts', sample] as const),
+  ];
+  for (const [option, address] of addresses) {
+    const url = /^https?:/.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
+    if (!url || check.LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
+    const expected = `expected an address of the emulator, got ${url.origin}`;
+    throw check.optionError(
+      option,
+      `${expected}: these options are spread over those of service.options. Spread service.options last`,
+    );
+  }
 }
 
 /** Tokens that an application obtained elsewhere: with another library, or from an installation event. */

@@ -1,13 +1,18 @@
 import * as check from '../checks.js';
+import { newGrantId } from '../grants/grant.js';
+import type { GrantSummary } from '../grants/grant-summary.js';
 import { MAX_TOKEN_LENGTH, organizationDomainOf, readClaims, subjectOf } from '../oauth/claims.js';
 import { type TokenReading, type TokenSet, VISIBLE_ASCII, wholeLifetime } from '../oauth/token-response.js';
 import type { ImportedTokens } from '../options.js';
+import type { Runtime } from '../strategy/runtime.js';
 
 /** Never sent: its grant has expired, and is refreshed before it is used. */
 const NO_ACCESS_TOKEN = 'imported-without-access-token';
 
 /** 2001-09-09 in epoch milliseconds. A smaller number is most likely in seconds. */
 const MIN_EXPIRES_AT = 1_000_000_000_000;
+
+const REPLACE = { replace: check.withDefault(true, check.boolean) };
 
 const readExpiry = check.number(MIN_EXPIRES_AT, Number.MAX_SAFE_INTEGER, 'milliseconds since 1970');
 
@@ -19,8 +24,39 @@ const TOKEN_READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonl
   ),
 };
 
+/** Does the work of `strategy.importGrant`. */
+export async function importGrant(
+  { managers, settings, issuedBy }: Runtime,
+  grantId: string,
+  tokens: ImportedTokens,
+  options: object,
+): Promise<boolean> {
+  const { replace } = check.readOptions('importGrant', options, REPLACE);
+  const id = newGrantId(grantId);
+  const manager = managers.only();
+  const tokenSet = { ...readImportedTokens(tokens, settings.clock(), settings), issuedBy };
+  return (await manager.import(() => id, tokenSet, replace)) !== undefined;
+}
+
+/** Does the work of `strategy.importCode`. */
+export async function importCode(
+  { managers, endpoint }: Runtime,
+  grantId: string | ((grant: GrantSummary) => string | undefined),
+  code: string,
+  options: object,
+): Promise<GrantSummary | undefined> {
+  const { replace } = check.readOptions('importCode', options, REPLACE);
+  const fixedId = typeof grantId === 'function' ? undefined : newGrantId(grantId);
+  const idOf = (grant: GrantSummary) => {
+    const id = typeof grantId === 'function' ? check.result('grantId', grantId(grant)) : fixedId;
+    return id === undefined ? undefined : newGrantId(id);
+  };
+  const checked = visibleText('code', code);
+  return await managers.only().import(idOf, await endpoint.exchangeCode({ code: checked }), replace);
+}
+
 /** Reads a token or a code. @see RFC 6749, appendix A */
-export function visibleText(option: string, value: unknown): string {
+function visibleText(option: string, value: unknown): string {
   const token = check.text(option, value);
   if (token.length > MAX_TOKEN_LENGTH)
     throw check.optionError(option, `expected at most ${MAX_TOKEN_LENGTH} characters, got ${token.length}`);
@@ -35,7 +71,7 @@ export function visibleText(option: string, value: unknown): string {
  * @throws ConfigurationError that names the member that is wrong, missing or unknown
  * @throws TokenResponseError if the token names an invalid organization domain
  */
-export function readImportedTokens(
+function readImportedTokens(
   tokens: unknown,
   now: number,
   { organizationDomain, enterpriseUrl, accessTokenLifetime }: TokenReading,

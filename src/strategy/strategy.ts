@@ -1,14 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from '../api/api-client.js';
-import { boolean, readOptions, result, withDefault } from '../checks.js';
+import { fn } from '../checks.js';
 import { ConfigurationError, ofStrategy } from '../errors.js';
-import { checkedGrantId, newGrantId } from '../grants/grant.js';
+import { checkedGrantId } from '../grants/grant.js';
 import type { GrantSummary } from '../grants/grant-summary.js';
 import type { PassportActions, RouteOptions } from '../login/login-context.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import {
-  checkVerify,
   type ImportedTokens,
   type KeepAliveOptions,
   type KeepAliveResult,
@@ -22,31 +21,22 @@ import { Runtime } from './runtime.js';
 /** Grants that are deleted at a time: a long list must not flood the token store. */
 const DELETIONS_AT_ONCE = 50;
 
-/** The base class, without the types of Express that its own declarations bring along. */
 interface PassportStrategy extends PassportActions {
   name: string;
   authenticate(req: IncomingMessage, options?: object): void;
 }
 
-const Base: new (options: object, verify: unknown) => PassportStrategy = OAuth2Strategy as unknown as new (
-  options: object,
-  verify: unknown,
-) => PassportStrategy;
+type PassportStrategyClass = new (options: object, verify: unknown) => PassportStrategy;
 
-/**
- * Key of a strategy's runtime. Inherited by the per-request objects that Passport derives from the strategy;
- * non-enumerable, so that logging a strategy never prints the runtime.
- */
+/** The base class, without the types of Express that its declarations import. */
+const Base: PassportStrategyClass = OAuth2Strategy as unknown as PassportStrategyClass;
+
+/** Key of a strategy's runtime, which the objects that Passport derives for requests inherit. Not enumerable, so that no log prints it. */
 const RUNTIME: unique symbol = Symbol('runtime');
 
-/**
- * Returns the runtime of a strategy, or of an object that Passport derived from one.
- *
- * @throws ConfigurationError unless `strategy` is a Strategy of this package
- */
+/** Returns the runtime of a strategy. @throws ConfigurationError unless it is a Strategy of this package */
 export function runtimeOf(strategy: object): Runtime {
-  const runtime: unknown =
-    typeof strategy === 'object' && strategy !== null ? Reflect.get(strategy, RUNTIME) : undefined;
+  const runtime: unknown = Reflect.get(Object(strategy), RUNTIME);
   if (runtime instanceof Runtime) return runtime;
   throw new ConfigurationError('strategy: expected an instance of the Strategy of passport-oauth-app', {
     option: 'strategy',
@@ -149,13 +139,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
     options: { readonly replace?: boolean | undefined } = {},
   ): Promise<boolean> {
     return await named(this.name, async () => {
-      const { replace } = readOptions('importGrant', options, { replace: withDefault(true, boolean) });
-      const id = newGrantId(grantId);
-      const { managers, settings, issuedBy } = runtimeOf(this);
-      const manager = managers.only();
-      const { readImportedTokens } = await import('../jobs/imported-tokens.js');
-      const tokenSet = { ...readImportedTokens(tokens, settings.clock(), settings), issuedBy };
-      return (await manager.import(() => id, tokenSet, replace)) !== undefined;
+      const jobs = await import('../jobs/imported-tokens.js');
+      return await jobs.importGrant(runtimeOf(this), grantId, tokens, options);
     });
   }
 
@@ -181,16 +166,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
     options: { readonly replace?: boolean | undefined } = {},
   ): Promise<GrantSummary | undefined> {
     return await named(this.name, async () => {
-      const { replace } = readOptions('importCode', options, { replace: withDefault(true, boolean) });
-      const fixedId = typeof grantId === 'function' ? undefined : newGrantId(grantId);
-      const idOf = (grant: GrantSummary) => {
-        const id = typeof grantId === 'function' ? result('grantId', grantId(grant)) : fixedId;
-        return id === undefined ? undefined : newGrantId(id);
-      };
-      const { managers, endpoint } = runtimeOf(this);
-      const { visibleText } = await import('../jobs/imported-tokens.js');
-      const checked = visibleText('code', code);
-      return await managers.only().import(idOf, await endpoint.exchangeCode({ code: checked }), replace);
+      const jobs = await import('../jobs/imported-tokens.js');
+      return await jobs.importCode(runtimeOf(this), grantId, code, options);
     });
   }
 
@@ -272,7 +249,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
 /** Resolves the options of a strategy. @throws ConfigurationError that names the strategy, as far as its name is known */
 function resolved(options: unknown, verify: unknown): Settings {
   try {
-    checkVerify(verify);
+    if (verify !== undefined) fn('verify', verify);
     return resolveOptions(options);
   } catch (error) {
     const name: unknown = Object(options).name;

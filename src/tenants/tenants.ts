@@ -11,7 +11,7 @@ import type { PassportActions, RouteOptions } from '../login/login-context.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import { type ManyStrategies, standIn } from '../middleware/api-client.js';
 import type { ImportedTokens, KeepAliveOptions, KeepAliveResult } from '../options.js';
-import { checkVerify, resolveOptions } from '../options.js';
+import { resolveOptions } from '../options.js';
 import { runtimeOf, Strategy } from '../strategy/strategy.js';
 import { Directory } from './directory.js';
 import { tenantClient } from './tenant-client.js';
@@ -71,7 +71,7 @@ export class Tenants implements ManyStrategies {
 
   /** Not for applications: call {@link tenants}. */
   constructor(options: object, verify: AnyVerify | undefined) {
-    checkVerify(verify);
+    if (verify !== undefined) check.fn('verify', verify);
     const settings = readTenantsOptions(options);
     const { tokenStore: store, tenantOf, resolve, allowedHosts, max, ttlMs, common } = settings;
     const shared = resolveOptions({ ...SAMPLE, ...common, ...hostsOf(common, allowedHosts), tokenStore: store });
