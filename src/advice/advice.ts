@@ -5,7 +5,7 @@ import { sessionOf } from '../session/session.js';
 import { isInFrame, type Visit } from '../session/visit.js';
 import { hostMismatch, OVER_HTTP } from './host-mismatch.js';
 import type { LoopGuard } from './loop-guard.js';
-import { OpenStrategy, type StrategyIdentity } from './open-strategies.js';
+import type { OpenStrategy } from './open-strategies.js';
 import {
   lostCookieCause,
   refuseStrictSession,
@@ -26,7 +26,7 @@ const MAX_MISMATCHES = 1_000;
 
 /** What mistakes are found with. */
 export interface AdviceOptions {
-  readonly strategy: StrategyIdentity;
+  readonly strategy: OpenStrategy;
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
   readonly loops: LoopGuard;
@@ -40,7 +40,6 @@ export class Advice {
   /** Finds logins that lead to the next one. */
   readonly loops: LoopGuard;
   readonly #options: AdviceOptions;
-  readonly #strategy: OpenStrategy;
   /** Codes, and options, of past warnings. */
   readonly #warned = new Set<string>();
   /** Why a login will be lost, by its state. In the order of their start. */
@@ -49,7 +48,6 @@ export class Advice {
   constructor(options: AdviceOptions) {
     this.#options = options;
     this.loops = options.loops;
-    this.#strategy = new OpenStrategy(options.strategy);
   }
 
   /**
@@ -58,9 +56,9 @@ export class Advice {
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
   beforeLogin(visit: Visit): void {
-    const { grants, clients } = this.#options;
+    const { strategy, grants, clients } = this.#options;
     const { req } = visit;
-    this.#strategy.refuseSharedCallback(req);
+    strategy.refuseSharedCallback(req);
     // The options of the callback's route are not known here.
     this.#checkSession(visit, grants.idIsInSession);
     if (clients.wasAttachedEarly(req) && grants.canFindGrant(req)) {
@@ -119,7 +117,8 @@ export class Advice {
 
   /** Remembers which service issued the grant that the session now refers to. */
   afterLogin(grantId: string): void {
-    if (this.#options.grants.idIsInSession && this.#strategy.namesakes.size > 1) this.#strategy.remember(grantId);
+    const { grants, strategy } = this.#options;
+    if (grants.idIsInSession && strategy.namesakes.size > 1) strategy.remember(grantId);
   }
 
   /** Warns, once each, of options of `passport.authenticate` that nothing reads. */
@@ -138,16 +137,11 @@ export class Advice {
     process.emitWarning(message, { code });
   }
 
-  /** Forgets the strategy: it is closed. */
-  release(): void {
-    this.#strategy.release();
-  }
-
   /** Throws if the request's session cannot hold a login. Warns if it holds one of a strategy with the same name. */
   #checkSession({ req }: Visit, isNeeded: boolean): void {
     const { grants, strategy } = this.#options;
-    const reference = this.#strategy.namesakes.size > 1 ? grants.referenceOf(req) : undefined;
-    if (reference !== undefined && this.#strategy.sharesSession(reference)) {
+    const reference = strategy.namesakes.size > 1 ? grants.referenceOf(req) : undefined;
+    if (reference !== undefined && strategy.sharesSession(reference)) {
       const message = `Two strategies for different services have the name '${strategy.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
       this.warnOnce('ERR_STRATEGY_NAME', message);
     }

@@ -28,6 +28,7 @@ const serviceOfGrant = new Map<string, string>();
 export class OpenStrategy {
   /** The open strategies of this name, this one included. */
   readonly namesakes: ReadonlySet<OpenStrategy>;
+  readonly name: string;
   readonly #identity: StrategyIdentity;
   /** The callback URL, as URLs compare; `undefined` for one that depends on the request. */
   readonly #callback: string | undefined;
@@ -36,6 +37,7 @@ export class OpenStrategy {
 
   constructor(identity: StrategyIdentity) {
     this.#identity = identity;
+    this.name = identity.name;
     const { name, callbackURL } = identity;
     this.#callback = /^https?:/i.test(callbackURL) ? new URL(callbackURL).href : undefined;
     this.namesakes = join(strategiesNamed, name, this);

@@ -4,6 +4,7 @@ import { isRecent } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
 import { GrantCodec, isRandomGrantId } from '../grants/grant.js';
 import type { Popup, Popups } from '../login/login-context.js';
+import { loginsOf } from '../login/logins.js';
 import type { FrameTarget } from '../login/pending-logins.js';
 import { CookieSeal } from '../session/cookies.js';
 import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../session/session.js';
@@ -110,7 +111,7 @@ export class FrameLogins implements Popups {
   /** Returns the frame that the login of a callback is for. */
   targetOf(visit: Visit): FrameTarget | undefined {
     const state = visit.query.get('state');
-    return state === null ? undefined : this.#runtime.pendingLogins.find(visit, state)?.frame;
+    return state === null ? undefined : loginsOf(this.#runtime).pendingLogins.find(visit, state)?.frame;
   }
 
   /** Notes that a popup has sent a request. */

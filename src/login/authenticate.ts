@@ -6,7 +6,8 @@ import { Visit } from '../session/visit.js';
 import { beginLogin } from './begin-login.js';
 import { handleCallback } from './callback.js';
 import { readCallbackQuery } from './callback-query.js';
-import type { LoginContext, PassportActions, RouteOptions } from './login-context.js';
+import type { LoginRuntime, PassportActions, RouteOptions } from './login-context.js';
+import { loginsOf } from './logins.js';
 
 /**
  * Options of `passport.authenticate` and `passport.authorize`: Passport's, and those of this strategy. Both accept a value of
@@ -47,14 +48,15 @@ export interface AuthenticateOptions {
  * Never rejects: an error goes to Passport's `error`.
  */
 export async function authenticate(
-  context: LoginContext,
+  runtime: LoginRuntime,
   actions: PassportActions,
   req: IncomingMessage,
   options: RouteOptions,
 ): Promise<void> {
   let res: ServerResponse | undefined;
   try {
-    if (context.managers.isClosed) throw closedError();
+    if (runtime.managers.isClosed) throw closedError();
+    const context = loginsOf(runtime);
     res = context.clients.responseOf(req);
     // The URL of a callback holds the code, and that of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
@@ -73,7 +75,7 @@ export async function authenticate(
     if (query) await handleCallback(context, actions, visit, res, own, options, query);
     else beginLogin(context, actions, visit, res, own, options);
   } catch (error) {
-    await passOn(ofStrategy(error, context.settings.name), actions, res);
+    await passOn(ofStrategy(error, runtime.settings.name), actions, res);
   }
 }
 

@@ -1,10 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as check from '../checks.js';
 import { AuthorizationError } from '../errors.js';
+import { endpointUrl } from '../oauth/addresses.js';
+import type { Settings } from '../options.js';
 import { HeaderBudget } from '../session/cookies.js';
 import { safeReturnTo } from '../session/return-to.js';
 import { ABSOLUTE_URL, asRouted, isFetch, isPrefetch, routedPathOf, type Visit } from '../session/visit.js';
-import { authorizationRequest, furtherParams } from './authorization-request.js';
 import { refuseOwnerless } from './callback.js';
 import type { AuthorizationPart, LoginContext, PassportActions, RouteOptions } from './login-context.js';
 
@@ -158,4 +159,29 @@ function redirectUriFor(visit: Visit, callbackURL: string): string | undefined {
   const base = `${isSecure ? 'https' : 'http'}://${host}`;
   // A request line may hold a whole URL, or a path that a URL parser takes for a host.
   return new URL(callbackURL, url.startsWith('/') ? `${base}${url}` : base).href;
+}
+
+/** Returns an authorization request up to its `state`. */
+export function authorizationRequest(
+  settings: Pick<Settings, 'authUrl' | 'authorizationPath' | 'clientID' | 'scopeSeparator'>,
+  redirectUri: string,
+  scope: string,
+): AuthorizationPart {
+  const { authUrl, authorizationPath, clientID, scopeSeparator } = settings;
+  const query = new URLSearchParams({ client_id: clientID, redirect_uri: redirectUri, response_type: 'code' });
+  // Services without scopes get none.
+  if (scope !== '') query.set('scope', scope.replaceAll(' ', scopeSeparator));
+  const endpoint = endpointUrl(authUrl, authorizationPath);
+  const text = `${endpoint}${endpoint.search === '' ? '?' : '&'}${query}`;
+  return { text, isSilent: isSilent(endpoint.searchParams) };
+}
+
+/** Returns further parameters as the text that ends an authorization URL. */
+export function furtherParams(params: Readonly<Record<string, string>>): AuthorizationPart {
+  const query = new URLSearchParams(params);
+  return { text: query.size === 0 ? '' : `&${query}`, isSilent: isSilent(query) };
+}
+
+function isSilent(query: URLSearchParams): boolean {
+  return query.getAll('prompt').some((prompt) => prompt.split(' ').includes('none'));
 }

@@ -330,11 +330,11 @@ async function succeed(
   request: CallbackRequest,
   { tokens, user, info, returnTo }: FinishedLogin,
 ): Promise<void> {
-  const { grants, clients, advice } = context;
+  const { grants, clients, advice, returns } = context;
   const { visit, res, route, popup, manager } = request;
   const { loops } = advice;
   // A login that a page started: if its session is lost, the page sends the browser round again.
-  const isCounted = route.establishesSession && (returnTo !== undefined || loops.hasCookie(visit.headers.cookie));
+  const isCounted = route.establishesSession && (returnTo !== undefined || returns.hasCookie(visit.headers.cookie));
   const isKnown = isCounted && !loops.isBroken(visit) && (await grants.hasGrant(visit.req, manager));
   // A popup leads to no page. A user without an id is another account each time.
   const isRound = isCounted && !isKnown && !popup;
@@ -351,7 +351,7 @@ async function succeed(
     session.hookLogIn(returnTo);
     session.source = clients.switchTo(visit.req, manager, session.grantId, grant);
   }
-  if (isKnown) loops.reset(visit, res);
+  if (isKnown) returns.reset(visit, res);
   advice.afterLogin(session.grantId);
   const grantId = grants.idIsInSession ? session.grantId : '';
   if (account !== undefined && returnTo !== undefined) loops.count(visit, res, account, grantId, manager);

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Advice } from '../advice/advice.js';
+import type { LoginReturns } from '../advice/login-returns.js';
+import type { OpenStrategy } from '../advice/open-strategies.js';
 import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
@@ -14,22 +16,32 @@ import type { UsedLogins } from './used-logins.js';
 import type { AnyVerify } from './verify.js';
 
 /** What logins need of their strategy. */
-export interface LoginContext {
+export interface LoginRuntime {
   readonly settings: Settings;
+  /** Differs for each `authUrl` and `clientID`. Empty for a tenant. */
+  readonly service: string;
   readonly verify: AnyVerify | undefined;
-  readonly advice: Advice;
+  readonly openStrategy: OpenStrategy;
+  readonly returns: LoginReturns;
   readonly grants: RequestGrants;
   readonly managers: GrantManagers;
   readonly clients: RequestClients;
   readonly clientOf: (source: CredentialSource) => ApiClient;
   readonly endpoint: TokenEndpoint;
-  readonly pendingLogins: PendingLogins;
-  readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly returnCookie: ReturnCookie;
   /** The scopes that pages ask for; `undefined` if none does. */
   readonly pageScopes: () => PageScopes | undefined;
   /** `undefined` for applications without frames. */
   readonly popups: Popups | undefined;
+  /** Set by the first login. */
+  logins?: LoginContext | undefined;
+}
+
+/** What the logins of one strategy share. */
+export interface LoginContext extends Omit<LoginRuntime, 'logins'> {
+  readonly advice: Advice;
+  readonly pendingLogins: PendingLogins;
+  readonly usedLogins: UsedLogins<CallbackOutcome>;
   /** The authorization request up to its `state`, for the strategy's own `callbackURL` and `scope`. */
   readonly defaultRequest: AuthorizationPart;
   /** The strategy's own further parameters, unless they depend on the request. */

@@ -26,7 +26,7 @@ export function logout(strategy: Strategy | ManyStrategies, options?: unknown): 
     if (refuseFramework(req, res, next, runtime.settings.name)) return;
     runtime.clients.logoutRoutes.add(req);
     // Whoever logs out was logged in: no login was lost.
-    runtime.loops.reset(new Visit(req), res);
+    runtime.returns.reset(new Visit(req), res);
     endLogin(runtime, req).then(
       () => next(),
       (error: unknown) => next(ofStrategy(error, runtime.settings.name)),

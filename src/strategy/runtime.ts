@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { Advice } from '../advice/advice.js';
-import { LoopGuard, ROUND_MAX_AGE_S, type Rounds } from '../advice/loop-guard.js';
+import { LoginReturns, ROUND_MAX_AGE_S, type RoundsContent } from '../advice/login-returns.js';
+import { OpenStrategy } from '../advice/open-strategies.js';
 import { type ApiClient, createApiClient } from '../api/api-client.js';
 import { type ApiContext, type CredentialSource, createApiContext } from '../api/api-context.js';
 import { userAgentOf } from '../api/request-headers.js';
@@ -8,10 +8,7 @@ import { publicName } from '../errors.js';
 import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from '../events.js';
 import { GrantCodec } from '../grants/grant.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
-import { authorizationRequest, furtherParams } from '../login/authorization-request.js';
-import type { AuthorizationPart, CallbackOutcome, LoginContext, Popups } from '../login/login-context.js';
-import { PendingLogins } from '../login/pending-logins.js';
-import { UsedLogins } from '../login/used-logins.js';
+import type { LoginContext, LoginRuntime, Popups } from '../login/login-context.js';
 import type { AnyVerify } from '../login/verify.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
@@ -25,30 +22,26 @@ import { GrantManagers } from '../session/grant-managers.js';
 import { RequestGrants } from '../session/grant-reference.js';
 import { RequestClients } from '../session/request-clients.js';
 import { type PageScopes, pageScopesOf, ReturnCookie } from '../session/return-to.js';
-import { ABSOLUTE_URL, asRouted } from '../session/visit.js';
 import { leaseMsOf, shortestLeaseMs } from '../stores/held-lock.js';
 import type { TokenStore } from '../stores/token-store.js';
 
 /**
- * Holds everything that one strategy owns: its settings, pending logins, grants, API clients and connections.
+ * Holds everything that one strategy owns: its settings, logins, grants, API clients and connections.
  *
  * Passport derives an object from the strategy for each request. All of them share one runtime.
  */
-export class Runtime implements LoginContext {
+export class Runtime implements LoginRuntime {
   readonly settings: Settings;
+  readonly service: string;
   readonly verify: AnyVerify | undefined;
   readonly api: ApiContext;
-  readonly pendingLogins: PendingLogins;
-  readonly usedLogins: UsedLogins<CallbackOutcome>;
   readonly returnCookie: ReturnCookie;
-  readonly loops: LoopGuard;
-  readonly advice: Advice;
+  readonly returns: LoginReturns;
+  readonly openStrategy: OpenStrategy;
+  logins: LoginContext | undefined;
   /** Installed by `embedded()`. */
   popups: Popups | undefined;
   readonly pageScopes: () => PageScopes | undefined;
-  readonly defaultRequest: AuthorizationPart;
-  readonly defaultParams: AuthorizationPart | undefined;
-  readonly callbackPath: string | undefined;
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
@@ -72,15 +65,8 @@ export class Runtime implements LoginContext {
     this.#http = settings.tenant === undefined ? [http, authorizationHttp] : [];
     this.settings = settings;
     this.verify = verify;
-    this.defaultRequest = authorizationRequest(settings, callbackURL, settings.scope);
-    const { authorizationParams: params } = settings;
-    this.defaultParams = typeof params === 'function' ? undefined : furtherParams(params);
-    // A path such as `callback` without a slash is resolved against that of each request.
-    const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
-    this.callbackPath = isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined;
-    this.pendingLogins = new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock });
+    this.service = service;
     const namespace = encodeURIComponent(`${strategyName}.${service}`);
-    this.usedLogins = new UsedLogins({ namespace, clock });
     const sharing = { namespace, store: () => this.managers.onlyStore };
     this.api = createApiContext({ ...settings, http, strategyName, now: clock, sharing });
     // Several applications of a host may be clients of one service: their callback URLs differ.
@@ -88,7 +74,7 @@ export class Runtime implements LoginContext {
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
     this.returnCookie = new ReturnCookie(cookieName('return-to'));
     const rounds = { name: cookieName('rounds'), seal: new CookieSeal('login rounds', clientSecret), clock };
-    this.loops = new LoopGuard(new SealedCookie<Rounds>({ ...rounds, maxAgeS: ROUND_MAX_AGE_S }));
+    this.returns = new LoginReturns(new SealedCookie<RoundsContent>({ ...rounds, maxAgeS: ROUND_MAX_AGE_S }));
     this.pageScopes = pageScopesOf(() => ({
       name: cookieName('step-up'),
       seal: new CookieSeal('scopes of pages', clientSecret),
@@ -107,13 +93,12 @@ export class Runtime implements LoginContext {
     const create = managerFactory(settings, service, this.endpoint, revocation);
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.grants = new RequestGrants(settings, this.managers);
-    const { api, grants, loops, managers, pageScopes, returnCookie } = this;
+    const { api, grants, managers, pageScopes, returnCookie, returns } = this;
     const help = { returnCookie, pageScopes, scope: scopeNames(settings.scope) };
-    this.clients = new RequestClients({ api, grants, managers, returns: loops, help });
+    this.clients = new RequestClients({ api, grants, managers, returns, help });
     // Tenants may share a callback URL: which one a login belongs to is sealed in it.
     const shared = settings.tenant === undefined ? callbackURL : '';
-    const strategy = { name: strategyName, service, authUrl, callbackURL: shared };
-    this.advice = new Advice({ strategy, grants, clients: this.clients, loops });
+    this.openStrategy = new OpenStrategy({ name: strategyName, service, authUrl, callbackURL: shared });
   }
 
   /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
@@ -129,14 +114,14 @@ export class Runtime implements LoginContext {
 
   /** Waits for running refreshes and saves, then frees the connections. */
   async close(): Promise<void> {
-    if (!this.managers.isClosed) this.advice.release();
-    await Promise.all([this.managers.close(), this.usedLogins.close(), this.api.limiter.close()]);
+    if (!this.managers.isClosed) this.openStrategy.release();
+    await Promise.all([this.managers.close(), this.logins?.usedLogins.close(), this.api.limiter.close()]);
     await Promise.all(this.#http.map((http) => http.close()));
   }
 
   /** Frees what other strategies of the tenant do not share. Clients that exist go on; resolves when no refresh or save runs. */
   async retire(): Promise<void> {
-    this.advice.release();
+    this.openStrategy.release();
     await this.managers.retire();
   }
 }

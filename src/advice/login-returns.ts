@@ -1,0 +1,87 @@
+import type { ServerResponse } from 'node:http';
+import type { SealedCookie } from '../session/cookies.js';
+import type { Visit } from '../session/visit.js';
+
+/** Users take longer for two rounds. In a loop, each round follows the one before at once. */
+export const ROUND_MAX_AGE_S = 60;
+
+/**
+ * How the browser came back from its last login, as far as this package has seen it: not at all (`''`), without a session
+ * (`none`), without one at first and with it later (`split`), or with a session whose grant was not found (`lost`). `failed`:
+ * the login itself failed.
+ */
+export type Return = '' | 'failed' | 'none' | 'split' | 'lost';
+
+/** What the cookie holds. */
+export type RoundsContent = readonly [rounds: number, grantId: string, cameBack: Return, account: string];
+
+/** Logins of one browser in a row that led nowhere, and the last of them. */
+export interface Rounds {
+  readonly rounds: number;
+  /** The grant of the last login that succeeded, if the session holds its id; else empty. */
+  readonly grantId: string;
+  readonly cameBack: Return;
+  /** Identifies the account of the last login; empty if that failed. */
+  readonly account: string;
+  /** When the last login took place, in epoch milliseconds. */
+  readonly at?: number | undefined;
+}
+
+/**
+ * Records how a browser came back from its logins: in a short-lived cookie, which {@link LoopGuard} counts with.
+ */
+export class LoginReturns {
+  readonly #cookie: SealedCookie<RoundsContent>;
+
+  constructor(cookie: SealedCookie<RoundsContent>) {
+    this.#cookie = cookie;
+  }
+
+  /** Returns true if the request may have the cookie. Most have none. */
+  hasCookie(cookieHeader: string | undefined): boolean {
+    return cookieHeader !== undefined && this.#cookie.isSet({ cookieHeader });
+  }
+
+  /**
+   * Records how the browser came back from its login. With its grant it starts counting anew, unless another request came
+   * without: of two processes that keep separate sessions, one knows the session. To be called if the request {@link hasCookie}.
+   *
+   * @param found `lost`: the session is there, and its grant was not found.
+   */
+  recordReturn(visit: Visit, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void {
+    if (res.headersSent) return;
+    const before = this.read(visit);
+    const cameBack = returnAfter(before.cameBack, found);
+    if (cameBack === '') this.reset(visit, res);
+    else if (before.rounds > 0 && cameBack !== before.cameBack) this.write(visit, res, { ...before, cameBack });
+  }
+
+  /** Records that a request came with a useless grant, and is sent to the login: counted if the next grant is useless too. */
+  recordUseless(visit: Visit, res: ServerResponse): void {
+    if (!res.headersSent) this.write(visit, res, { ...this.read(visit), cameBack: 'lost' });
+  }
+
+  /** Starts counting anew. */
+  reset(visit: Visit, res: ServerResponse): void {
+    this.#cookie.end(visit, res);
+  }
+
+  /** Returns what the browser's cookie says; no rounds if it has none. */
+  read(visit: Visit): Rounds {
+    const [at, rounds = 0, grantId = '', cameBack = '', account = ''] = this.#cookie.read(visit) ?? [];
+    return { at, rounds, grantId, cameBack, account };
+  }
+
+  /** Sets the browser's cookie. */
+  write(visit: Visit, res: ServerResponse, { at, rounds, grantId, cameBack, account }: Rounds): void {
+    this.#cookie.write(visit, res, [rounds, grantId, cameBack, account], at);
+  }
+}
+
+/** Returns what is known of a browser's return after one more request. */
+function returnAfter(cameBack: Return, found: 'grant' | 'lost' | 'none'): Return {
+  if (cameBack === 'lost' || found === 'lost') return 'lost';
+  if (found === 'none') return cameBack || 'none';
+  // Without a login in between, a session that was missing cannot come back, unless another process has it.
+  return cameBack === '' || cameBack === 'failed' ? '' : 'split';
+}
