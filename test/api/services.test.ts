@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import type { StrategyOptions } from 'passport-oauth-app';
 import type { EmulatorOptions } from 'passport-oauth-app/emulator';
 import * as providers from 'passport-oauth-app/providers';
-import { describe, expect } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { idFromApi } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
-import { test } from '../support/fixture.js';
+import { clock, loggedIn, open, projects, whoami, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
 import { threats } from '../support/threats.js';
 import { acme } from './provider-guide/acme.js';
@@ -127,8 +127,8 @@ describe.each(Object.entries(SERVICES))(
     const { profile = name as EmulatorOptions['profile'] } = row;
     const provider = providerOf(name);
 
-    test('gives each user an identity of its own', threats(89), async ({ startWorld }) => {
-      const world = await startWorld({
+    test('gives each user an identity of its own', threats(89), async () => {
+      const world = await open({
         service: { applications, profile },
         strategy: { ...localOptions(provider), ...own },
       });
@@ -139,10 +139,8 @@ describe.each(Object.entries(SERVICES))(
       expect(users).toEqual(ids.map((id) => expect.objectContaining({ id })));
     });
 
-    test('logs in, calls, expires and refreshes in its own format, byte for byte, and ends with its grant', async ({
-      logInto,
-    }) => {
-      const { world, clock, projects, whoami } = await logInto({
+    test('logs in, calls, expires and refreshes in its own format, byte for byte, and ends with its grant', async () => {
+      await loggedIn({
         service: { applications, profile },
         strategy: { ...localOptions(provider), ...own },
       });
@@ -204,8 +202,8 @@ describe('a day of a service', () => {
     ['that repeats its refresh token', { rotation: 'same', accessTokenLifetime: 1800 }],
     ['that leaves its refresh token out', { rotation: 'omit', accessTokenLifetime: 1800 }],
     ['whose answers have no expires_in and no JWT', { expiresIn: false, accessToken: 'opaque' }],
-  ])('%s: every request succeeds, and no refresh follows another', async ([, profile], { logInto }) => {
-    const { world, clock, projects } = await logInto({ service: { profile }, strategy: { userProfile: idFromApi } });
+  ])('%s: every request succeeds, and no refresh follows another', async ([, profile]) => {
+    await loggedIn({ service: { profile }, strategy: { userProfile: idFromApi } });
     for (let minute = 0; minute < hours * 60; minute += 20) {
       clock.advance(1200);
       expect((await projects()).status).toBe(200);
@@ -215,16 +213,14 @@ describe('a day of a service', () => {
   });
 });
 
-test('a provider of one’s own is an object, which may read the organization from the token answer', async ({
-  logInto,
-}) => {
+test('a provider of one’s own is an object, which may read the organization from the token answer', async () => {
   const profile = {
     ...opaqueForm,
     authorizationPath: '/authorize',
     apiPath: '/rest',
     clientAuthentication: 'basic',
   } as const;
-  const { whoami } = await logInto({
+  await loggedIn({
     service: { applications, profile },
     // The emulator's answers have no team.
     strategy: {
@@ -237,10 +233,8 @@ test('a provider of one’s own is an object, which may read the organization fr
   expect(await whoami()).toMatchObject({ authorized: true, organizationDomain: 'acme', baseUrl });
 });
 
-test('parameters of the authorization request may depend on the request, and never replace the package’s own', async ({
-  startWorld,
-}) => {
-  const world = await startWorld({
+test('parameters of the authorization request may depend on the request, and never replace the package’s own', async () => {
+  const world = await open({
     strategy: {
       authorizationParams: (req) => (req.url?.includes('evil') ? { state: 'x' } : { login_hint: 'ada', prompt: 'a b' }),
     },

@@ -6,9 +6,8 @@ import express from 'express';
 import session from 'express-session';
 import { embedded, memoryTokenStore, requireAuthorization, Strategy, type TokenStore } from 'passport-oauth-app';
 import type { Choice } from 'passport-oauth-app/emulator';
-import { describe, expect, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { test as base } from '../support/fixture.js';
 import {
   type Answer,
   answering,
@@ -24,6 +23,7 @@ import {
   sessionWith,
   WINDOW,
 } from '../support/framed.js';
+import { browser, open as openWorld } from '../support/one-world.js';
 import { roundsOf } from '../support/rounds.js';
 import { threats } from '../support/threats.js';
 import { type App, byUser, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
@@ -34,20 +34,20 @@ interface Framed {
   readonly clock: { now: number };
 }
 
-const test = base.extend<{ open: (options?: WorldOptions, ...more: object[]) => Promise<Framed> }>({
-  open: async ({ startWorld }, use) => {
-    await use(async (options = {}, embeddedOptions = {}, authorization = {}) => {
-      const clock = { now: Date.now() };
-      const strategy = { clock: () => clock.now, ...options.strategy };
-      const world = await startWorld(inFrame({ ...options, strategy }, embeddedOptions, authorization));
-      world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
-      return { world, browser: new FramedBrowser(world), clock };
-    });
-  },
-});
+async function open(
+  options: WorldOptions = {},
+  embeddedOptions: object = {},
+  authorization: object = {},
+): Promise<Framed> {
+  const clock = { now: Date.now() };
+  const strategy = { clock: () => clock.now, ...options.strategy };
+  const world = await openWorld(inFrame({ ...options, strategy }, embeddedOptions, authorization));
+  world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
+  return { world, browser: new FramedBrowser(world), clock };
+}
 
 describe.for(['express', 'connect'] as const)('a login for a frame, with %s', (framework) => {
-  test('ends in the frame, with the user and the grant in a new session', async ({ open }) => {
+  test('ends in the frame, with the user and the grant in a new session', async () => {
     const { world, browser } = await open({ framework });
     const first = await browser.load('/board?x=1');
     expect(first.status).toBe(401);
@@ -61,7 +61,7 @@ describe.for(['express', 'connect'] as const)('a login for a frame, with %s', (f
     expect((await browser.frame.visit(`${world.url}/projects`, { headers: FETCH })).status).toBe(200);
   });
 
-  test("leaves the user's tabs as they were, logged in as another user or not at all", async ({ open }) => {
+  test("leaves the user's tabs as they were, logged in as another user or not at all", async () => {
     const { world, browser } = await open({ framework });
     await world.logIn(browser.tabs, '2');
     const sessions = () => world.stored().filter(([, entry]) => !('grant' in entry));
@@ -78,7 +78,7 @@ describe.for(['express', 'connect'] as const)('a login for a frame, with %s', (f
 });
 
 describe('the page of the button', () => {
-  test('is a small page of its own, which the frame ancestors alone may frame', async ({ open }) => {
+  test('is a small page of its own, which the frame ancestors alone may frame', async () => {
     const { world, browser } = await open(
       {
         before: (app) =>
@@ -111,7 +111,7 @@ describe('the page of the button', () => {
     expect(policy).toContain(`script-src 'nonce-${nonce}'`);
   });
 
-  test('is the answer to every frame, and to nothing else', async ({ open }) => {
+  test('is the answer to every frame, and to nothing else', async () => {
     const { browser } = await open();
     for (const dest of ['iframe', 'frame', 'embed', 'object'])
       for (const site of ['cross-site', 'same-site', 'same-origin', 'none']) {
@@ -131,7 +131,7 @@ describe('the page of the button', () => {
   test.for(['lax', 'none'] as const)(
     'is an error with a session that is %s in a frame of another site, and works in one of its own',
     threats(94),
-    async (kind, { open }) => {
+    async (kind) => {
       const { browser } = await open(sessionWith(COOKIES[kind]));
       const page = await browser.load();
       expect([page.status, page.json().code]).toEqual([500, 'ERR_SESSION_COOKIE']);
@@ -158,7 +158,7 @@ describe('a code', threats(93), () => {
   };
   const isOut = async ({ browser }: Framed) => expect((await browser.load()).status).toBe(401);
 
-  test('is refused with another verifier, and not used up by that', async ({ open }) => {
+  test('is refused with another verifier, and not used up by that', async () => {
     const framed = await open();
     const { code, verifier } = await begin(framed);
     const other = dataOf(await framed.browser.load()).verifier;
@@ -168,7 +168,7 @@ describe('a code', threats(93), () => {
     expect((await framed.browser.take({ code, verifier })).status).toBe(204);
   });
 
-  test('is used once, also by twenty at once', async ({ open }) => {
+  test('is used once, also by twenty at once', async () => {
     const framed = await open();
     const body = await begin(framed);
     const jars = Array.from({ length: 20 }, () => new Browser());
@@ -177,7 +177,7 @@ describe('a code', threats(93), () => {
     expect((await framed.browser.take(body)).status).toBe(403);
   });
 
-  test('ends after a minute', async ({ open }) => {
+  test('ends after a minute', async () => {
     const framed = await open();
     const [late, early] = [await begin(framed), await begin(framed)];
     framed.clock.now += 59_000;
@@ -186,7 +186,7 @@ describe('a code', threats(93), () => {
     expect((await framed.browser.take(late)).status).toBe(403);
   });
 
-  test('survives rubbish and requests of other origins', async ({ open }) => {
+  test('survives rubbish and requests of other origins', async () => {
     const framed = await open();
     const { code, verifier } = await begin(framed);
     const { browser, world } = framed;
@@ -207,7 +207,7 @@ describe('a code', threats(93), () => {
 
   test.for(['express', 'connect'] as const)(
     'in a body that is too long is refused, and the connection goes on, with %s',
-    async (framework, { open }) => {
+    async (framework) => {
       const framed = await open({ framework });
       const { code, verifier } = await begin(framed);
       const { host, hostname, port } = new URL(framed.world.url);
@@ -229,7 +229,7 @@ describe('a code', threats(93), () => {
     ['has read it', express.json() as Handler],
     // As those of Express 4 do.
     ['leaves an empty object of what it does not read', (req, _res, next) => next(void Reflect.set(req, 'body', {}))],
-  ])('is taken behind a parser that %s', async ([, parse], { open }) => {
+  ])('is taken behind a parser that %s', async ([, parse]) => {
     const before = (app: App) => {
       sessionWith(COOKIES.partitioned).before?.(app);
       app.use(parse);
@@ -238,7 +238,7 @@ describe('a code', threats(93), () => {
     expect((await framed.browser.take(await begin(framed))).status).toBe(204);
   });
 
-  test('of another strategy or another callback URL is refused, in one token store', async ({ open }) => {
+  test('of another strategy or another callback URL is refused, in one token store', async () => {
     const tokenStore = memoryTokenStore();
     const one = await open({ strategy: { tokenStore } });
     const body = await begin(one);
@@ -249,7 +249,7 @@ describe('a code', threats(93), () => {
     expect((await one.browser.take(body)).status).toBe(204);
   });
 
-  test('forged with the client secret logs nobody in', threats(100), async ({ open }) => {
+  test('forged with the client secret logs nobody in', threats(100), async () => {
     const framed = await open();
     const { verifier } = dataOf(await framed.browser.load());
     const code = forgedCode(framed.world, verifier, framed.clock.now);
@@ -257,7 +257,7 @@ describe('a code', threats(93), () => {
     await isOut(framed);
   });
 
-  test('is random, and neither the store nor its reader has it or the session behind it', async ({ open }) => {
+  test('is random, and neither the store nor its reader has it or the session behind it', async () => {
     const tokenStore = memoryTokenStore();
     const set = vi.spyOn(tokenStore, 'set');
     const framed = await open({ strategy: { tokenStore, encryptionKeys: [randomBytes(32).toString('base64url')] } });
@@ -270,7 +270,7 @@ describe('a code', threats(93), () => {
     expect(await tokenStore.get(id ?? '')).toBeUndefined();
   });
 
-  test('leads to a session of up to 1 MB; a larger one is too large, as the popup says', async ({ open }) => {
+  test('leads to a session of up to 1 MB; a larger one is too large, as the popup says', async () => {
     const sizes = { at: 0 };
     const framed = await open({
       callback: answering((req, res) => {
@@ -289,7 +289,7 @@ describe('a code', threats(93), () => {
     expect((await browser.load()).status).toBe(200);
   });
 
-  test('is an error where the session of the frame cannot be saved', async ({ open }) => {
+  test('is an error where the session of the frame cannot be saved', async () => {
     const store = new session.MemoryStore();
     const framed = await open({ session: { proxy: true, cookie: COOKIES.partitioned, store } });
     const body = await begin(framed);
@@ -298,23 +298,20 @@ describe('a code', threats(93), () => {
     expect([answer.status, answer.json().code]).toEqual([503, 'ERR_SESSION_STORE']);
   });
 
-  test.for(['express', 'connect'] as const)(
-    'that the store does not take is an error, with %s',
-    async (framework, { open }) => {
-      const tokenStore = memoryTokenStore();
-      const { set } = tokenStore;
-      const { browser, world } = await open({ framework, strategy: { tokenStore } });
-      tokenStore.set = async (id, grant) => {
-        if (id.startsWith('frame:')) throw new Error('down');
-        return set(id, grant);
-      };
-      const end = await browser.logIn(dataOf(await browser.load()));
-      expect([end.status, end.json().code]).toEqual([503, 'ERR_TOKEN_STORE']);
-      await expect.poll(() => grantsOf(world)).toBe(0);
-    },
-  );
+  test.for(['express', 'connect'] as const)('that the store does not take is an error, with %s', async (framework) => {
+    const tokenStore = memoryTokenStore();
+    const { set } = tokenStore;
+    const { browser, world } = await open({ framework, strategy: { tokenStore } });
+    tokenStore.set = async (id, grant) => {
+      if (id.startsWith('frame:')) throw new Error('down');
+      return set(id, grant);
+    };
+    const end = await browser.logIn(dataOf(await browser.load()));
+    expect([end.status, end.json().code]).toEqual([503, 'ERR_TOKEN_STORE']);
+    await expect.poll(() => grantsOf(world)).toBe(0);
+  });
 
-  test('gives the frame another session, in place of the one it had and of its grant', async ({ open }) => {
+  test('gives the frame another session, in place of the one it had and of its grant', async () => {
     const framed = await open();
     await framed.browser.take(await begin(framed));
     const [first] = framed.world.grantKeys();
@@ -331,7 +328,7 @@ describe('a code', threats(93), () => {
 
 describe('the grant of a code', threats(93), () => {
   /** Two processes of an application, over one session store; `later` lets two minutes pass, and the codes' timers run. */
-  const processes = async (startWorld: (options?: WorldOptions) => Promise<World>, tokenStore?: TokenStore) => {
+  const processes = async (tokenStore?: TokenStore) => {
     const clock = { now: Date.now() };
     const timers = vi.spyOn(globalThis, 'setTimeout');
     onTestFinished(() => timers.mockRestore());
@@ -340,8 +337,8 @@ describe('the grant of a code', threats(93), () => {
       session: { proxy: true, cookie: COOKIES.partitioned, store: new session.MemoryStore() },
       strategy: { clock: () => clock.now, revocationPath: '/oauth/revoke', ...(tokenStore ? { tokenStore } : {}) },
     });
-    const one = await startWorld(options);
-    const other = await startWorld({ ...options, running: one.service });
+    const one = await openWorld(options);
+    const other = await openWorld({ ...options, running: one.service });
     const { service } = one;
     const redirectUrls = [one, other].map(({ url }) => `${url}/callback`);
     service.register({ clientID: service.options.clientID, redirectUrls });
@@ -362,8 +359,8 @@ describe('the grant of a code', threats(93), () => {
     ['without locks', () => undefined],
   ];
 
-  test.for(STORES)('that another process took stays, with a store %s', async ([, storeOf], { startWorld }) => {
-    const { one, other, later } = await processes(startWorld, storeOf());
+  test.for(STORES)('that another process took stays, with a store %s', async ([, storeOf]) => {
+    const { one, other, later } = await processes(storeOf());
     const browser = new FramedBrowser(other);
     const { verifier, url } = dataOf(await new FramedBrowser(one).load());
     const { code } = dataOf(await new FramedBrowser(one).logIn({ url }));
@@ -372,8 +369,8 @@ describe('the grant of a code', threats(93), () => {
     expect((await browser.load()).status).toBe(200);
   });
 
-  test.for(STORES)('stays after a consent of 9.5 minutes, with a store %s', async ([, storeOf], { startWorld }) => {
-    const { one, clock, later } = await processes(startWorld, storeOf());
+  test.for(STORES)('stays after a consent of 9.5 minutes, with a store %s', async ([, storeOf]) => {
+    const { one, clock, later } = await processes(storeOf());
     const browser = new FramedBrowser(one);
     const { verifier, url } = dataOf(await browser.load());
     const begun = await browser.tabs.visit(one.url + url, { headers: WINDOW });
@@ -385,10 +382,10 @@ describe('the grant of a code', threats(93), () => {
     expect((await browser.load()).status).toBe(200);
   });
 
-  test('goes where nobody takes the code, with what the code names, and nothing is revoked', async ({ startWorld }) => {
+  test('goes where nobody takes the code, with what the code names, and nothing is revoked', async () => {
     const tokenStore = memoryTokenStore();
     const set = vi.spyOn(tokenStore, 'set');
-    const { one, later } = await processes(startWorld, tokenStore);
+    const { one, later } = await processes(tokenStore);
     const browser = new FramedBrowser(one);
     await browser.logIn(dataOf(await browser.load()));
     expect(await grantsOf(one)).toBe(1);
@@ -398,8 +395,8 @@ describe('the grant of a code', threats(93), () => {
     expect([await grantsOf(one), revocations, await tokenStore.get(id)]).toEqual([0, 0, undefined]);
   });
 
-  test('that the frame had before goes, and is not revoked', async ({ startWorld }) => {
-    const { one, later } = await processes(startWorld, memoryTokenStore());
+  test('that the frame had before goes, and is not revoked', async () => {
+    const { one, later } = await processes(memoryTokenStore());
     const browser = new FramedBrowser(one);
     const buttons = [dataOf(await browser.load()), dataOf(await browser.load())];
     for (const { verifier, url } of buttons) {
@@ -433,35 +430,32 @@ describe('a login that the callback route refuses', threats(99), () => {
     ['logs out as soon as it has answered', (req, res) => deny(res) && req.logout(() => {})],
     ['answers with 403', (_req, res) => sendJson(Object.assign(res, { statusCode: 403 }), { text: 'denied' }), 403],
     ['answers with 500', (_req, res) => res.writeHead(500, 'Oh', { 'Content-Type': 'text/plain' }).end('denied'), 500],
-  ])(
-    'leaves the frame logged out, and shows its answer: %s',
-    async ([, answer, status = 302], { open, startWorld }) => {
-      const { browser, world } = await open({ callback: answering(answer) });
-      const end = await browser.logIn(dataOf(await browser.load()));
-      expect([end.status, end.text]).toEqual([status, expect.stringContaining('denied')]);
-      expect(end.headers.get('location')).toBe(status === 302 ? '/denied' : null);
-      expect(end.headers.getSetCookie().filter((line) => line.startsWith('connect.sid'))).toEqual([]);
-      expect((await browser.load()).status).toBe(401);
-      await expect.poll(() => world.grantKeys()).toEqual([]);
+  ])('leaves the frame logged out, and shows its answer: %s', async ([, answer, status = 302]) => {
+    const { browser, world } = await open({ callback: answering(answer) });
+    const end = await browser.logIn(dataOf(await browser.load()));
+    expect([end.status, end.text]).toEqual([status, expect.stringContaining('denied')]);
+    expect(end.headers.get('location')).toBe(status === 302 ? '/denied' : null);
+    expect(end.headers.getSetCookie().filter((line) => line.startsWith('connect.sid'))).toEqual([]);
+    expect((await browser.load()).status).toBe(401);
+    await expect.poll(() => world.grantKeys()).toEqual([]);
 
-      const strategy = { grantId: byUser, tokenStore: memoryTokenStore() };
-      const options = inFrame(
-        { strategy: strategy as object, callback: answering(answer) },
-        { identify: () => ({ id: '1' }) },
-      );
-      const identified = await startWorld(options);
-      const popup = new FramedBrowser(identified);
-      const again = await popup.logIn(dataOf(await popup.load()));
-      expect([again.status, again.text]).toEqual([status, expect.stringContaining('denied')]);
-      await expect.poll(async () => (await popup.load()).status).toBe(401);
-    },
-  );
+    const strategy = { grantId: byUser, tokenStore: memoryTokenStore() };
+    const options = inFrame(
+      { strategy: strategy as object, callback: answering(answer) },
+      { identify: () => ({ id: '1' }) },
+    );
+    const identified = await openWorld(options);
+    const popup = new FramedBrowser(identified);
+    const again = await popup.logIn(dataOf(await popup.load()));
+    expect([again.status, again.text]).toEqual([status, expect.stringContaining('denied')]);
+    await expect.poll(async () => (await popup.load()).status).toBe(401);
+  });
 
   test.for<[how: string, refuse: (req: Parameters<Answer>[0]) => unknown]>([
     ['destroys the session', ({ session }) => session.destroy(() => {})],
     ['regenerates the session', ({ session }) => session.regenerate(() => {})],
     ['logs out', (req) => req.logout(() => {})],
-  ])('after its answer was sent makes the code worthless: %s', async ([, refuse], { open }) => {
+  ])('after its answer was sent makes the code worthless: %s', async ([, refuse]) => {
     const strategy = { tokenStore: memoryTokenStore() };
     const { browser, world } = await open({ strategy, callback: answering((req, res) => res.end(() => refuse(req))) });
     const { verifier, ...button } = dataOf(await browser.load());
@@ -470,7 +464,7 @@ describe('a login that the callback route refuses', threats(99), () => {
     await expect.poll(() => grantsOf(world)).toBe(0);
   });
 
-  test('has a session that behaves, or says what it cannot do', async ({ open }) => {
+  test('has a session that behaves, or says what it cannot do', async () => {
     const seen: unknown[] = [];
     const { browser, world } = await open({
       callback: answering((req, res) => {
@@ -501,7 +495,7 @@ describe('a login that the callback route refuses', threats(99), () => {
 });
 
 describe('a popup', threats(93), () => {
-  test('that a foreign page, a sibling, a link or a frame has opened begins no login', async ({ open }) => {
+  test('that a foreign page, a sibling, a link or a frame has opened begins no login', async () => {
     const { browser, world } = await open();
     const { url } = dataOf(await browser.load());
     for (const headers of [
@@ -518,7 +512,7 @@ describe('a popup', threats(93), () => {
     expect(world.service.requests).toEqual([]);
   });
 
-  test('whose login is declined or fails shows what the application says, and gives no code', async ({ open }) => {
+  test('whose login is declined or fails shows what the application says, and gives no code', async () => {
     const { browser, world } = await open();
     const { url } = dataOf(await browser.load());
     const begun = await browser.tabs.visit(world.url + url, { headers: WINDOW });
@@ -541,7 +535,7 @@ describe('a popup', threats(93), () => {
       },
     ],
     ['writeHead', (_req, res) => res.writeHead(302, { Location: '/' }).end()],
-  ])('ends alike where the callback answers with %s', async ([, answer], { open }) => {
+  ])('ends alike where the callback answers with %s', async ([, answer]) => {
     const { browser } = await open({ callback: answering(answer) });
     const { verifier, ...button } = dataOf(await browser.load());
     const end = await browser.logIn(button);
@@ -552,7 +546,7 @@ describe('a popup', threats(93), () => {
   test.for(['before', 'beforeClient'] as const)(
     'keeps its opener where the application sets Cross-Origin-Opener-Policy, %s embedded()',
     threats(126),
-    async (where, { open }) => {
+    async (where) => {
       const cut: Handler = (_req, res, next) => next(void res.setHeader('Cross-Origin-Opener-Policy', 'same-origin'));
       const own = sessionWith(COOKIES.partitioned);
       const both = (app: App) => {
@@ -568,9 +562,7 @@ describe('a popup', threats(93), () => {
     },
   );
 
-  test('that a time-out answers shows that where it comes first, and its page where it comes later', async ({
-    open,
-  }) => {
+  test('that a time-out answers shows that where it comes first, and its page where it comes later', async () => {
     const late = new Set<() => unknown>();
     const tokenStore = memoryTokenStore();
     const { set } = tokenStore;
@@ -597,7 +589,7 @@ describe('a popup', threats(93), () => {
     expect((await browser.take({ code: dataOf(end).code, verifier })).status).toBe(204);
   });
 
-  test('has an address that works for ten minutes', async ({ open }) => {
+  test('has an address that works for ten minutes', async () => {
     const { browser, world, clock } = await open();
     const { url } = dataOf(await browser.load());
     const statusOf = async () => (await browser.tabs.visit(world.url + url, { headers: WINDOW })).status;
@@ -607,7 +599,7 @@ describe('a popup', threats(93), () => {
     expect(await statusOf()).toBe(403);
   });
 
-  test("counts no rounds of the user's tabs", async ({ open }) => {
+  test("counts no rounds of the user's tabs", async () => {
     const { browser, world } = await open();
     const { name, value } = await roundsOf(world, '1');
     const tabs = browser.tabs.cookies(world.url);
@@ -616,12 +608,12 @@ describe('a popup', threats(93), () => {
     expect([...tabs]).toEqual([[name, value]]);
   });
 
-  test('needs a strategy that stands where embedded() knows of it', async ({ open, startWorld }) => {
+  test('needs a strategy that stands where embedded() knows of it', async () => {
     const { browser, world } = await open();
     const { url } = dataOf(await browser.load());
     const begun = await browser.tabs.visit(world.url + url, { headers: WINDOW });
     const callback = await world.service.approve(begun.headers.get('location') ?? '');
-    const other = await startWorld({ running: world.service, strategy: { callbackURL: '/callback' } });
+    const other = await openWorld({ running: world.service, strategy: { callbackURL: '/callback' } });
     const [name, value] = [...browser.tabs.cookies(world.url)].find(([each]) => each.includes('.login.')) ?? [];
     const page = await new Browser().visit(callback.replace(world.url, other.url), {
       headers: { cookie: `${name}=${value}` },
@@ -630,9 +622,7 @@ describe('a popup', threats(93), () => {
   });
 });
 
-test('a frame whose grant lacks a scope gets the button, which asks for it and for what is granted', async ({
-  open,
-}) => {
+test('a frame whose grant lacks a scope gets the button, which asks for it and for what is granted', async () => {
   const { world, browser } = await open({ strategy: { scope: 'project' } });
   const { requests } = world.service;
   const asked = () => requests.flatMap(({ query }) => (typeof query.scope === 'string' ? [query.scope] : []));
@@ -667,7 +657,7 @@ describe('scopes that are refused in a popup', threats(83), () => {
   test.for([
     ['left out', { scope: ['project'] }],
     ['declined', { decline: true }],
-  ] as const)('end in a 403 of the frame, and not in the button: %s', async ([how, choice], { open }) => {
+  ] as const)('end in a 403 of the frame, and not in the button: %s', async ([how, choice]) => {
     const framed = await open(project);
     const { browser, clock, world } = framed;
     await handOver(framed, '/board');
@@ -684,7 +674,7 @@ describe('scopes that are refused in a popup', threats(83), () => {
     expect(world.grantKeys()).toHaveLength(1);
   });
 
-  test('leave the tabs of the user as they were', async ({ open }) => {
+  test('leave the tabs of the user as they were', async () => {
     const framed = await open({ ...project, session: { cookie: COOKIES.partitioned, proxy: true } });
     const { browser, world } = framed;
     await world.logIn(browser.tabs);
@@ -695,9 +685,7 @@ describe('scopes that are refused in a popup', threats(83), () => {
     expect((await browser.tabs.visit(`${world.url}/deep`)).headers.get('location')).toBe('/login?returnTo=%2Fdeep');
   });
 
-  test('by the login of a frame end in a 403 as well, and one that is declined shows what the application says', async ({
-    open,
-  }) => {
+  test('by the login of a frame end in a 403 as well, and one that is declined shows what the application says', async () => {
     const framed = await open(project);
     const { result } = await handOver(framed, '/deep', { scope: ['project'] });
     expect(await refusal(framed, `/deep?${REFUSED_PARAMETER}=${result.refused}`)).toEqual(REFUSED);
@@ -706,7 +694,7 @@ describe('scopes that are refused in a popup', threats(83), () => {
     expect([declined.status, declined.text]).toEqual([401, 'Unauthorized']);
   });
 
-  test('are told by the application alone, and for their own page', async ({ open }) => {
+  test('are told by the application alone, and for their own page', async () => {
     const framed = await open(project);
     await handOver(framed, '/board');
     const { result } = await handOver(framed, '/deep', { decline: true });
@@ -721,10 +709,10 @@ describe('scopes that are refused in a popup', threats(83), () => {
 });
 
 describe('embedded()', () => {
-  test('says so where it stands after apiClient, before the session, or after the routes', async ({ startWorld }) => {
+  test('says so where it stands after apiClient, before the session, or after the routes', async () => {
     const { beforeClient, routes, ...usual } = inFrame();
     const messageOf = async (options: WorldOptions) =>
-      (await new FramedBrowser(await startWorld(options)).load()).json();
+      (await new FramedBrowser(await openWorld(options)).load()).json();
     const late = (app: App, world: World) => {
       beforeClient?.(app, world);
       routes?.(app, world);
@@ -755,7 +743,7 @@ describe('embedded()', () => {
     return strategy;
   };
 
-  test('refuses options that it cannot work with, by name', async ({ open }) => {
+  test('refuses options that it cannot work with, by name', async () => {
     const { world } = await open();
     const strategy = strategyOf(world);
     const usual = { path: '/login/frame', login: '/login', frameAncestors: ['https://cad.example.com'] };
@@ -792,8 +780,8 @@ describe('embedded()', () => {
   });
 });
 
-test('a login without sessions keeps the page to return to', async ({ startWorld, browser }) => {
-  const world = await startWorld({
+test('a login without sessions keeps the page to return to', async () => {
+  const world = await openWorld({
     session: false,
     strategy: { grantId: () => 'one', tokenStore: memoryTokenStore() },
     authenticate: { session: false },

@@ -2,9 +2,9 @@ import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { jwtVerify, SignJWT } from 'jose';
 import { memoryTokenStore } from 'passport-oauth-app';
-import { describe, expect } from 'vitest';
-import { test as base } from '../support/fixture.js';
+import { describe, expect, test } from 'vitest';
 import { dataOf, FETCH, FRAME, FramedBrowser, inFrame, WINDOW } from '../support/framed.js';
+import { open as openWorld } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import type { World } from '../support/world.js';
 
@@ -24,29 +24,23 @@ async function identify(req: IncomingMessage): Promise<{ id: string } | undefine
   return payload.sub === 'deleted' ? undefined : { id: String(payload.sub) };
 }
 
-const test = base.extend<{ open: (session?: false) => Promise<{ world: World; browser: FramedBrowser }> }>({
-  open: async ({ startWorld }, use) => {
-    await use(async (session) => {
-      const strategy = {
-        grantId: (_req: unknown, user: unknown) => (user as { id: string }).id,
-        tokenStore: memoryTokenStore(),
-        callbackURL: '/callback',
-      };
-      const noSession = session === false ? { session, authenticate: { session: false } } : {};
-      const world = await startWorld(inFrame({ strategy: strategy as object, ...noSession }, { identify }));
-      world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
-      return { world, browser: new FramedBrowser(world) };
-    });
-  },
-});
+async function open(session?: false): Promise<{ world: World; browser: FramedBrowser }> {
+  const strategy = {
+    grantId: (_req: unknown, user: unknown) => (user as { id: string }).id,
+    tokenStore: memoryTokenStore(),
+    callbackURL: '/callback',
+  };
+  const noSession = session === false ? { session, authenticate: { session: false } } : {};
+  const world = await openWorld(inFrame({ strategy: strategy as object, ...noSession }, { identify }));
+  world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
+  return { world, browser: new FramedBrowser(world) };
+}
 
 describe.for([
   ['without sessions', false],
   ['with sessions', undefined],
 ] as const)('a frame that names its user by a signed token, %s', ([, session]) => {
-  test('is logged in by a popup, with no cookie in the frame; its API requests take the token too', async ({
-    open,
-  }) => {
+  test('is logged in by a popup, with no cookie in the frame; its API requests take the token too', async () => {
     const { world, browser } = await open(session);
     const token = await sign({ exp: inAnHour });
     const page = await browser.load(`/board?jwtToken=${token}`);
@@ -65,7 +59,7 @@ describe.for([
     expect((await browser.load(`/board?jwtToken=${stranger}`)).status).toBe(401);
   });
 
-  test('refuses another user in the popup, who is told so, and stores nothing', threats(96), async ({ open }) => {
+  test('refuses another user in the popup, who is told so, and stores nothing', threats(96), async () => {
     const { world, browser } = await open(session);
     const button = dataOf(await browser.load(`/board?jwtToken=${await sign({ exp: inAnHour })}`));
     const end = await browser.logIn(button, '2');
@@ -85,7 +79,7 @@ describe.for([
   test(
     'takes a token that is expired, of another audience or key, unsigned or of no user for nobody',
     threats(95),
-    async ({ open }) => {
+    async () => {
       const { world, browser } = await open(session);
       const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
       const claims = { sub: '1', aud: 'app', exp: inAnHour };
@@ -116,7 +110,7 @@ describe.for([
     },
   );
 
-  test('keeps a handle that was sent to somebody else from doing anything', threats(93, 96), async ({ open }) => {
+  test('keeps a handle that was sent to somebody else from doing anything', threats(93, 96), async () => {
     const { world, browser } = await open(session);
     const { url } = dataOf(await browser.load(`/board?jwtToken=${await sign({ exp: inAnHour })}`));
     const mail = { ...WINDOW, 'sec-fetch-site': 'none' };
@@ -125,23 +119,19 @@ describe.for([
   });
 });
 
-test(
-  "a frame whose token is nobody's gets no session of the browser, and a tab gets it",
-  threats(95),
-  async ({ open }) => {
-    const { world, browser } = await open();
-    await world.logIn(browser.frame);
-    for (const token of ['', await sign({ exp: inAnHour - 7200 }), await sign({ exp: inAnHour, aud: 'other' })]) {
-      const page = await browser.load(`/board?jwtToken=${token}`);
-      expect([page.status, page.text.includes('<button')]).toEqual([401, false]);
-    }
-    expect((await browser.load('/board', {})).status).toBe(200);
-  },
-);
+test("a frame whose token is nobody's gets no session of the browser, and a tab gets it", threats(95), async () => {
+  const { world, browser } = await open();
+  await world.logIn(browser.frame);
+  for (const token of ['', await sign({ exp: inAnHour - 7200 }), await sign({ exp: inAnHour, aud: 'other' })]) {
+    const page = await browser.load(`/board?jwtToken=${token}`);
+    expect([page.status, page.text.includes('<button')]).toEqual([401, false]);
+  }
+  expect((await browser.load('/board', {})).status).toBe(200);
+});
 
-test('a tab beside such frames keeps its query, and steps up for a page with one', async ({ startWorld }) => {
+test('a tab beside such frames keeps its query, and steps up for a page with one', async () => {
   const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
-  const world = await startWorld(inFrame({ strategy }, { identify }));
+  const world = await openWorld(inFrame({ strategy }, { identify }));
   world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
   const { tabs } = new FramedBrowser(world);
   await world.logIn(tabs);
@@ -161,10 +151,10 @@ test('a tab beside such frames keeps its query, and steps up for a page with one
 test(
   'a bad token that identify takes for none leaves a tab without its query, and other pages keep theirs',
   threats(95),
-  async ({ startWorld }) => {
+  async () => {
     const lenient = (req: IncomingMessage) => identify(req).catch(() => undefined);
     const strategy = { grantId: () => '1', tokenStore: memoryTokenStore(), scope: 'project' };
-    const world = await startWorld(inFrame({ strategy }, { identify: lenient }));
+    const world = await openWorld(inFrame({ strategy }, { identify: lenient }));
     world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${world.url}/callback`] });
     const expired = await sign({ exp: inAnHour - 7200 });
     const hex = createHmac('sha256', SECRET).update('').digest('hex');
@@ -200,11 +190,11 @@ test(
   },
 );
 
-test('other errors of identify go to the error handler', async ({ startWorld }) => {
+test('other errors of identify go to the error handler', async () => {
   const failing = async () => {
     throw Object.assign(new Error('the database is down'), { status: 503 });
   };
   const strategy = { grantId: () => 'one', tokenStore: memoryTokenStore() };
-  const world = await startWorld(inFrame({ strategy }, { identify: failing }));
+  const world = await openWorld(inFrame({ strategy }, { identify: failing }));
   expect((await new FramedBrowser(world).load('/board', FRAME)).status).toBe(503);
 });

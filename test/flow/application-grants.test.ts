@@ -1,11 +1,11 @@
 import { type GrantSummary, memoryTokenStore, Strategy, type StrategyOptions } from 'passport-oauth-app';
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { crowdinAgent, crowdinApp } from 'passport-oauth-app/providers';
-import { describe, expect, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { withoutLock } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
-import { test } from '../support/fixture.js';
+import { browser, open } from '../support/one-world.js';
 import { stopTime } from '../support/stop-time.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
@@ -18,7 +18,7 @@ type ApplicationGrant = NonNullable<StrategyOptions['applicationGrant']>;
 const HOURS = 3600;
 
 /** A strategy of the service, with a clock that the test moves. */
-function open(service: Emulator, applicationGrant: ApplicationGrant, options: Partial<StrategyOptions> = {}) {
+function strategyOf(service: Emulator, applicationGrant: ApplicationGrant, options: Partial<StrategyOptions> = {}) {
   const clock = new TestClock();
   const tokenStore = options.tokenStore ?? memoryTokenStore();
   const usual = { callbackURL: '/callback', scope: 'project', clock: clock.now, tokenStore };
@@ -37,11 +37,9 @@ const machine: ApplicationGrant = (id) =>
   id.startsWith('machine') ? { grant_type: 'client_credentials', scope: 'project' } : undefined;
 
 describe('a grant of the application', threats(86), () => {
-  test('gets its token at first use, with the client and no login, and keeps no refresh token and no parameters', async ({
-    startWorld,
-  }) => {
-    const { service } = await startWorld({ service: { users: [{ id: '1', name: 'Ada', tokenFields: {} }] } });
-    const { strategy, tokenStore } = open(service, machine);
+  test('gets its token at first use, with the client and no login, and keeps no refresh token and no parameters', async () => {
+    const { service } = await open({ service: { users: [{ id: '1', name: 'Ada', tokenFields: {} }] } });
+    const { strategy, tokenStore } = strategyOf(service, machine);
     const client = strategy.client('machine');
     expect(await client.projects()).toMatchObject({ data: [] });
     await client.projects();
@@ -53,12 +51,10 @@ describe('a grant of the application', threats(86), () => {
     expect(record).not.toMatch(/refreshToken|client_credentials|grant_type/);
   });
 
-  test('asks again ahead of its end, at its end and after a 401, with parameters that are new each time', async ({
-    startWorld,
-  }) => {
-    const { service } = await startWorld();
+  test('asks again ahead of its end, at its end and after a 401, with parameters that are new each time', async () => {
+    const { service } = await open();
     let asked = 0;
-    const { strategy, advance } = open(service, () => ({
+    const { strategy, advance } = strategyOf(service, () => ({
       grant_type: 'client_credentials',
       client_assertion: `assertion-${++asked}`,
     }));
@@ -80,10 +76,10 @@ describe('a grant of the application', threats(86), () => {
     expect(events.values('refresh', 'outcome')).toEqual(['refreshed', 'refreshed', 'refreshed', 'refreshed']);
   });
 
-  test('makes one token request for a hundred calls at once, and calls the function once', async ({ startWorld }) => {
-    const { service } = await startWorld();
+  test('makes one token request for a hundred calls at once, and calls the function once', async () => {
+    const { service } = await open();
     let asked = 0;
-    const { strategy } = open(service, (id) => {
+    const { strategy } = strategyOf(service, (id) => {
       asked += 1;
       return machine(id);
     });
@@ -92,10 +88,10 @@ describe('a grant of the application', threats(86), () => {
     expect([bodies(service).length, asked]).toEqual([1, 1]);
   });
 
-  test('leaves the ids of users to their logins', async ({ startWorld, browser }) => {
+  test('leaves the ids of users to their logins', async () => {
     const tokenStore = memoryTokenStore();
     const grantId = (_req: unknown, user: object) => String(Reflect.get(user, 'id'));
-    const world = await startWorld({ strategy: { tokenStore, grantId, applicationGrant: machine } });
+    const world = await open({ strategy: { tokenStore, grantId, applicationGrant: machine } });
     await expect(world.strategy.client('1').projects()).rejects.toMatchObject({ name: 'NotAuthorizedError' });
     expect(world.tokenRequests()).toEqual([]);
     await world.logIn(browser, '1');
@@ -109,11 +105,11 @@ describe('a grant of the application', threats(86), () => {
     expect(world.tokenRequests()).toEqual([]);
   });
 
-  test('is never that of a user, though the ids are equal', threats(106), async ({ startWorld, browser }) => {
+  test('is never that of a user, though the ids are equal', threats(106), async () => {
     let id = '1';
     const applicationGrant: ApplicationGrant = (grantId) => machine(grantId === '2' ? 'machine' : 'user');
     const strategy = { tokenStore: memoryTokenStore(), grantId: () => id, applicationGrant };
-    const world = await startWorld({ strategy });
+    const world = await open({ strategy });
     const token = await world.strategy.client('2').accessToken();
     await world.logIn(browser, '1');
     id = '2';
@@ -134,12 +130,13 @@ describe('a grant of the application', threats(86), () => {
     expect(world.tokenRequests()).toHaveLength(requests);
   });
 
-  test('is kept, and tried again, where the service refuses it: a TokenError that quotes none of its parameters', async ({
-    startWorld,
-  }) => {
-    const { service } = await startWorld();
+  test('is kept, and tried again, where the service refuses it: a TokenError that quotes none of its parameters', async () => {
+    const { service } = await open();
     const secret = 'assertion-that-nobody-may-see';
-    const { strategy, advance } = open(service, () => ({ grant_type: 'client_credentials', client_assertion: secret }));
+    const { strategy, advance } = strategyOf(service, () => ({
+      grant_type: 'client_credentials',
+      client_assertion: secret,
+    }));
     const body = { error: 'invalid_grant', error_description: `not ${secret}` };
     service.fail('token', { status: 400, body });
     const error: unknown = await strategy
@@ -153,9 +150,9 @@ describe('a grant of the application', threats(86), () => {
     expect(bodies(service)).toHaveLength(2);
   });
 
-  test('waits out an outage of the token endpoint, as a refresh does', async ({ startWorld }) => {
-    const { service } = await startWorld();
-    const { strategy, advance } = open(service, machine);
+  test('waits out an outage of the token endpoint, as a refresh does', async () => {
+    const { service } = await open();
+    const { strategy, advance } = strategyOf(service, machine);
     service.fail('token', { status: 503, times: 1 });
     for (let call = 0; call < 3; call++)
       await expect(strategy.client('machine').projects()).rejects.toMatchObject({ status: 503 });
@@ -171,9 +168,9 @@ describe('a grant of the application', threats(86), () => {
     ['a 429 with Retry-After', { status: 429, headers: { 'Retry-After': '20' } }, { status: 503 }, [20, 20]],
   ])(
     'asks once more after %s when a pause is over, which grows, however many calls a job makes',
-    async ([, fault, expected, pausesS], { startWorld }) => {
-      const { service } = await startWorld();
-      const { strategy, advance } = open(service, machine);
+    async ([, fault, expected, pausesS]) => {
+      const { service } = await open();
+      const { strategy, advance } = strategyOf(service, machine);
       const busy = async () => {
         for (let call = 0; call < 5; call++)
           await expect(strategy.client('machine').projects()).rejects.toMatchObject(expected);
@@ -190,12 +187,10 @@ describe('a grant of the application', threats(86), () => {
     },
   );
 
-  test('is used from memory while its first token cannot be saved, and saved later, over no other grant', async ({
-    startWorld,
-  }) => {
-    const { service } = await startWorld();
+  test('is used from memory while its first token cannot be saved, and saved later, over no other grant', async () => {
+    const { service } = await open();
     const tokenStore = new TroubledStore();
-    const { strategy } = open(service, machine, { tokenStore, revocationPath: '/oauth/revoke' });
+    const { strategy } = strategyOf(service, machine, { tokenStore, revocationPath: '/oauth/revoke' });
     const events = new EventLog('refresh');
     onTestFinished(() => events.stop());
     tokenStore.fail('set', 'add', 'update');
@@ -206,11 +201,11 @@ describe('a grant of the application', threats(86), () => {
     tokenStore.recover();
     const imported = { accessToken: 'imported', expiresAt: Date.now() + 7_200_000 };
     const id = storeId(service.options, 'machine-2');
-    await open(service, () => undefined, { tokenStore }).strategy.importGrant('machine-2', imported);
+    await strategyOf(service, () => undefined, { tokenStore }).strategy.importGrant('machine-2', imported);
     await expect.poll(() => outcomes().slice(2).toSorted()).toEqual(['discarded', 'saved']);
     const { sealed = '' } = (await tokenStore.inner.get(id)) ?? {};
     expect(Buffer.from(sealed, 'base64url').toString()).toContain('"imported"');
-    const another = open(service, machine, { tokenStore });
+    const another = strategyOf(service, machine, { tokenStore });
     expect(await another.strategy.client('machine').accessToken()).toBe(token);
     expect(bodies(service).map(({ grant_type }) => grant_type)).toEqual(['client_credentials', 'client_credentials']);
   });
@@ -218,11 +213,11 @@ describe('a grant of the application', threats(86), () => {
   test.for<[string, boolean]>([
     ['in a session store, which compares nothing', false],
     ['when its save has reached the store, and the answer was lost', true],
-  ])('is saved later %s', async ([, isAnswerLost], { startWorld }) => {
-    const { service } = await startWorld();
+  ])('is saved later %s', async ([, isAnswerLost]) => {
+    const { service } = await open();
     const store = new TroubledStore();
     const tokenStore = isAnswerLost ? store : withoutLock(store);
-    const { strategy } = open(service, machine, { tokenStore });
+    const { strategy } = strategyOf(service, machine, { tokenStore });
     const events = new EventLog('refresh');
     onTestFinished(() => events.stop());
     const { add } = store.inner;
@@ -236,14 +231,14 @@ describe('a grant of the application', threats(86), () => {
     store.inner.add = add;
     store.recover();
     await expect.poll(() => events.values('refresh', 'outcome')).toEqual(['unsaved', 'saved']);
-    expect(await open(service, machine, { tokenStore }).strategy.client('machine').accessToken()).toBe(token);
+    expect(await strategyOf(service, machine, { tokenStore }).strategy.client('machine').accessToken()).toBe(token);
   });
 
-  test('is saved later though it was asked for again meanwhile', async ({ startWorld }) => {
+  test('is saved later though it was asked for again meanwhile', async () => {
     stopTime();
-    const { service } = await startWorld();
+    const { service } = await open();
     const tokenStore = Object.assign(new TroubledStore(), { leaseMs: 10_000 });
-    const { strategy, advance } = open(service, machine, { tokenStore });
+    const { strategy, advance } = strategyOf(service, machine, { tokenStore });
     tokenStore.fail('set', 'add', 'update');
     await strategy.client('machine').accessToken();
     advance(2 * HOURS);
@@ -259,10 +254,10 @@ describe('a grant of the application', threats(86), () => {
     expect(bodies(service)).toHaveLength(2);
   });
 
-  test('takes the place of what is left of the grant of a user that has ended', async ({ startWorld }) => {
-    const { service } = await startWorld();
+  test('takes the place of what is left of the grant of a user that has ended', async () => {
+    const { service } = await open();
     let isMachine = false;
-    const { strategy } = open(service, (id) => (isMachine ? machine(id) : undefined));
+    const { strategy } = strategyOf(service, (id) => (isMachine ? machine(id) : undefined));
     await strategy.importGrant('machine', { refreshToken: 'dead' });
     await expect(strategy.client('machine').accessToken()).rejects.toMatchObject({ status: 401 });
     isMachine = true;
@@ -270,12 +265,10 @@ describe('a grant of the application', threats(86), () => {
     expect(await strategy.grant('machine')).toMatchObject({ ended: false });
   });
 
-  test('ends the pause after a refusal with the grant, and with the token of another process', async ({
-    startWorld,
-  }) => {
-    const { service } = await startWorld();
-    const { strategy, tokenStore } = open(service, machine);
-    const other = open(service, machine, { tokenStore });
+  test('ends the pause after a refusal with the grant, and with the token of another process', async () => {
+    const { service } = await open();
+    const { strategy, tokenStore } = strategyOf(service, machine);
+    const other = strategyOf(service, machine, { tokenStore });
     const refuse = () => service.fail('token', { status: 400, body: { error: 'unauthorized_client' } });
     refuse();
     await expect(strategy.client('machine').projects()).rejects.toMatchObject({ error: 'unauthorized_client' });
@@ -294,9 +287,9 @@ describe('a grant of the application', threats(86), () => {
     ['a 429', { status: 429, headers: { 'retry-after': '20' } }],
     ['a 500', { status: 500 }],
     ['no answer', { hang: true }],
-  ])('that strangers ask for, answered by %s, pauses nobody else', threats(103), async ([, fault], { startWorld }) => {
-    const { service } = await startWorld();
-    const { strategy, advance } = open(service, machine, { timeout: 500 });
+  ])('that strangers ask for, answered by %s, pauses nobody else', threats(103), async ([, fault]) => {
+    const { service } = await open();
+    const { strategy, advance } = strategyOf(service, machine, { timeout: 500 });
     await strategy.importCode('user', service.install({ authentication: 'authorization_code' }).code ?? '');
     advance(2 * HOURS);
     const times = 40;
@@ -319,9 +312,9 @@ describe('a grant of the application', threats(86), () => {
     expect(bodies(service)).toHaveLength(1 + times + 2);
   });
 
-  test('can be deleted: the next use asks for a new token', async ({ startWorld }) => {
-    const { service } = await startWorld();
-    const { strategy } = open(service, machine);
+  test('can be deleted: the next use asks for a new token', async () => {
+    const { service } = await open();
+    const { strategy } = strategyOf(service, machine);
     const before = await strategy.client('machine').accessToken();
     await strategy.deleteGrant('machine');
     expect(await strategy.client('machine').accessToken()).not.toBe(before);
@@ -342,21 +335,18 @@ describe('a grant of the application', threats(86), () => {
     ['returns an object as a parameter', () => ({ grant_type: 'x', a: {} }), /for a\b/],
     ['asks for client_id', () => ({ grant_type: 'x', client_id: 'a' }), /client_id, which is added/],
     ['asks for client_secret', () => ({ grant_type: 'x', client_secret: 'a' }), /client_secret, which is added/],
-  ])(
-    'whose function %s is an error that names the option, and sends nothing',
-    async ([, answer, message], { startWorld }) => {
-      const { service } = await startWorld();
-      const { strategy } = open(service, answer as ApplicationGrant, { timeout: 300 });
-      const error: unknown = await strategy
-        .client('any')
-        .projects()
-        .catch((reason) => reason);
-      expect(error).toMatchObject({ name: 'ConfigurationError', option: 'applicationGrant', strategy: 'oauth-app' });
-      expect(String(error)).toMatch(message);
-      expect(String(error)).not.toContain('secret-of-the-application');
-      expect(bodies(service)).toEqual([]);
-    },
-  );
+  ])('whose function %s is an error that names the option, and sends nothing', async ([, answer, message]) => {
+    const { service } = await open();
+    const { strategy } = strategyOf(service, answer as ApplicationGrant, { timeout: 300 });
+    const error: unknown = await strategy
+      .client('any')
+      .projects()
+      .catch((reason) => reason);
+    expect(error).toMatchObject({ name: 'ConfigurationError', option: 'applicationGrant', strategy: 'oauth-app' });
+    expect(String(error)).toMatch(message);
+    expect(String(error)).not.toContain('secret-of-the-application');
+    expect(bodies(service)).toEqual([]);
+  });
 });
 
 describe('an application that is installed in an organization', threats(86), () => {
@@ -364,35 +354,32 @@ describe('an application that is installed in an organization', threats(86), () 
     ['crowdin_app', undefined],
     ['crowdin_app', '2'],
     ['crowdin_agent', '2'],
-  ] as const)(
-    'works as the organization by %s, for user %s, until it is uninstalled',
-    async ([grantType, userId], { startWorld }) => {
-      const { service } = await startWorld();
-      const installed = service.install(userId === undefined ? {} : { userId });
-      const { strategy } = open(service, () =>
-        grantType === 'crowdin_app' ? crowdinApp(installed) : crowdinAgent({ agentId: '', ...installed }),
-      );
-      const client = strategy.client('organization');
-      expect(JSON.stringify(await client.projects())).toContain(userId === '2' ? 'Acme' : 'Pocket Garden');
-      expect([client.organizationDomain, client.baseUrl]).toEqual([installed.domain, `${installed.baseUrl}/api/v2`]);
-      const [body = {}] = bodies(service);
-      expect(body).toMatchObject({ grant_type: grantType, app_id: installed.appId, user_id: installed.userId });
-      const { appId, appSecret, clientId, organizationId, domain, baseUrl } = installed;
-      const event = {
-        appId,
-        appSecret,
-        clientId,
-        organizationId,
-        ...(domain === undefined ? {} : { domain }),
-        baseUrl,
-      };
-      expect(service.uninstall(userId === undefined ? {} : { userId })).toEqual(event);
-      await expect(client.projects()).rejects.toMatchObject({ name: 'TokenError', error: 'invalid_grant' });
-    },
-  );
+  ] as const)('works as the organization by %s, for user %s, until it is uninstalled', async ([grantType, userId]) => {
+    const { service } = await open();
+    const installed = service.install(userId === undefined ? {} : { userId });
+    const { strategy } = strategyOf(service, () =>
+      grantType === 'crowdin_app' ? crowdinApp(installed) : crowdinAgent({ agentId: '', ...installed }),
+    );
+    const client = strategy.client('organization');
+    expect(JSON.stringify(await client.projects())).toContain(userId === '2' ? 'Acme' : 'Pocket Garden');
+    expect([client.organizationDomain, client.baseUrl]).toEqual([installed.domain, `${installed.baseUrl}/api/v2`]);
+    const [body = {}] = bodies(service);
+    expect(body).toMatchObject({ grant_type: grantType, app_id: installed.appId, user_id: installed.userId });
+    const { appId, appSecret, clientId, organizationId, domain, baseUrl } = installed;
+    const event = {
+      appId,
+      appSecret,
+      clientId,
+      organizationId,
+      ...(domain === undefined ? {} : { domain }),
+      baseUrl,
+    };
+    expect(service.uninstall(userId === undefined ? {} : { userId })).toEqual(event);
+    await expect(client.projects()).rejects.toMatchObject({ name: 'TokenError', error: 'invalid_grant' });
+  });
 
-  test('can be installed over HTTP, with the fields of the event', async ({ startWorld }) => {
-    const { service } = await startWorld();
+  test('can be installed over HTTP, with the fields of the event', async () => {
+    const { service } = await open();
     const control = async (method: string, body: object) => {
       const headers = { 'content-type': 'application/json' };
       const answer = await fetch(`${service.authUrl}/_emulator/installations`, {
@@ -407,17 +394,17 @@ describe('an application that is installed in an organization', threats(86), () 
       201,
       ['agentId', 'appId', 'appSecret', 'baseUrl', 'clientId', 'code', 'domain', 'organizationId', 'userId'],
     ]);
-    const { strategy } = open(service, () => crowdinApp(event));
+    const { strategy } = strategyOf(service, () => crowdinApp(event));
     await strategy.client('organization').projects();
     expect((await control('DELETE', { userId: '2', appId: 'app' }))[0]).toBe(200);
     expect((await control('DELETE', { userId: '2', appId: 'app' }))[0]).toBe(400);
     await expect(strategy.client('organization').projects()).rejects.toMatchObject({ name: 'TokenError' });
   });
 
-  test('redeems the code of its event for the grant of a user, once, with no redirect_uri', async ({ startWorld }) => {
-    const { service } = await startWorld();
+  test('redeems the code of its event for the grant of a user, once, with no redirect_uri', async () => {
+    const { service } = await open();
     const { code = '' } = service.install({ userId: '2', authentication: 'authorization_code' });
-    const { strategy, advance, tokenStore } = open(service, () => undefined);
+    const { strategy, advance, tokenStore } = strategyOf(service, () => undefined);
     const log = new EventLog('grant');
     onTestFinished(() => log.stop());
     expect(await strategy.importCode('user', code)).toEqual(await strategy.grant('user'));
@@ -436,9 +423,9 @@ describe('an application that is installed in an organization', threats(86), () 
       await expect(strategy.importCode('other', wrong)).rejects.toMatchObject(invalid);
   });
 
-  test('stores the code of a forged event under what the service says of it', threats(104), async ({ startWorld }) => {
-    const { service } = await startWorld();
-    const { strategy } = open(service, () => undefined);
+  test('stores the code of a forged event under what the service says of it', threats(104), async () => {
+    const { service } = await open();
+    const { strategy } = strategyOf(service, () => undefined);
     const codeOf = (userId: string) => service.install({ userId, authentication: 'authorization_code' }).code ?? '';
     const organization = ({ organizationDomain, subject }: GrantSummary) =>
       `${organizationDomain ?? 'none'} ${subject}`;

@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib';
 import express from 'express';
 import { ConfigurationError, forward, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { startEmulator } from 'passport-oauth-app/emulator';
-import { describe, expect, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import {
@@ -21,9 +21,8 @@ import {
   reset,
   startFaultyServer,
 } from '../support/faulty-server.js';
-import { test } from '../support/fixture.js';
 import { mayLeave } from '../support/leftovers.js';
-import type { LoggedIn } from '../support/logged-in.js';
+import { browser, clock, loggedIn, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
@@ -36,7 +35,7 @@ const OTHER = {
 };
 const OWN = { 'sec-fetch-site': 'same-origin' };
 
-interface Forwarded extends LoggedIn {
+interface Forwarded {
   readonly api: FaultyServer;
   readonly cookie: string;
   /** Requests that the API has received. */
@@ -44,22 +43,19 @@ interface Forwarded extends LoggedIn {
   send(method: string, path: string, headers?: Record<string, string | string[]>, body?: Buffer): ClientRequest;
 }
 
-type LogInto = (options?: WorldOptions) => Promise<LoggedIn>;
-
 const mount = (app: App, world: World) => {
   app.use('/api', requireAuthorization() as Handler);
   app.use('/api', forward(world.strategy, { allow: ALLOW }) as Handler);
 };
 
 /** Logs a user in to an application that forwards to an API of the test. */
-async function start(logInto: LogInto, { strategy, ...options }: WorldOptions = {}): Promise<Forwarded> {
+async function start({ strategy, ...options }: WorldOptions = {}): Promise<Forwarded> {
   const api = await startFaultyServer();
   onTestFinished(() => api.close());
-  const flow = await logInto({ routes: mount, ...options, strategy: { baseUrl: api.origin, ...strategy } });
-  const cookie = flow.browser.cookieHeader(flow.world.url);
-  const { hostname, port } = new URL(flow.world.url);
+  await loggedIn({ routes: mount, ...options, strategy: { baseUrl: api.origin, ...strategy } });
+  const cookie = browser.cookieHeader(world.url);
+  const { hostname, port } = new URL(world.url);
   return {
-    ...flow,
     api,
     cookie,
     sent: api.requests,
@@ -139,8 +135,8 @@ const HOSTILE: readonly [title: string, method: string, path: string, headers?: 
 ];
 
 describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) under %s', (framework) => {
-  test('sends nothing for any of the hostile requests', threats(85, 128), async ({ logInto }) => {
-    const { world, cookie, sent } = await start(logInto, { framework });
+  test('sends nothing for any of the hostile requests', threats(85, 128), async () => {
+    const { cookie, sent } = await start({ framework });
     const answers: Record<string, number> = {};
     for (const [title, method, path, headers = {}] of HOSTILE) {
       const { status, text: body } = await rawRequest(world.url, path, { method, headers: { cookie, ...headers } });
@@ -159,8 +155,8 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
   test(
     'passes path, query and the headers of the representation on, and the token of the user',
     threats(85),
-    async ({ logInto }) => {
-      const { api, send, sent } = await start(logInto, { framework });
+    async () => {
+      const { api, send, sent } = await start({ framework });
       const outgoing = send('GET', '/api/projects/7?limit=2&q=a%20b', {
         accept: 'application/json',
         'accept-language': 'de',
@@ -196,57 +192,53 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     },
   );
 
-  test(
-    'brings status, body and the headers of the representation back, and nothing else',
-    threats(85),
-    async ({ logInto }) => {
-      const { api, send } = await start(logInto, { framework });
-      const representation = {
-        'content-type': 'text/html; charset=utf-8',
-        'content-language': 'de',
-        'content-disposition': 'inline',
-        etag: '"7"',
-        'last-modified': 'Sun, 01 Nov 2026 00:00:00 GMT',
-        'accept-ranges': 'bytes',
-        link: '</projects?page=2>; rel="next"',
-        'retry-after': '7',
-      };
-      api.next(
-        answer(
-          418,
-          {
-            ...representation,
-            'set-cookie': 'api=1',
-            'www-authenticate': 'Bearer error="invalid_token"',
-            location: 'https://evil.example',
-            'access-control-allow-origin': '*',
-            'cache-control': 'public, max-age=60, s-maxage=600',
-            'x-internal': 'host-7',
-            server: 'api',
-          },
-          '<script>alert(1)</script>',
-        ),
-      );
-      const outgoing = send('GET', '/api/projects');
-      outgoing.end();
-      const { answered, body } = await responseTo(outgoing);
-      expect([answered.statusCode, body]).toEqual([418, '<script>alert(1)</script>']);
-      const { date: _, connection: _c, 'keep-alive': _k, 'x-powered-by': _x, ...headers } = answered.headers;
-      expect(headers).toEqual({
-        ...representation,
-        'content-length': '25',
-        'cache-control': 'private, max-age=60',
-        vary: 'Cookie',
-        // A document of the API does not run in the origin of the application.
-        'x-content-type-options': 'nosniff',
-        'content-security-policy': "default-src 'none'; sandbox",
-        'cross-origin-resource-policy': 'same-origin',
-      });
-    },
-  );
+  test('brings status, body and the headers of the representation back, and nothing else', threats(85), async () => {
+    const { api, send } = await start({ framework });
+    const representation = {
+      'content-type': 'text/html; charset=utf-8',
+      'content-language': 'de',
+      'content-disposition': 'inline',
+      etag: '"7"',
+      'last-modified': 'Sun, 01 Nov 2026 00:00:00 GMT',
+      'accept-ranges': 'bytes',
+      link: '</projects?page=2>; rel="next"',
+      'retry-after': '7',
+    };
+    api.next(
+      answer(
+        418,
+        {
+          ...representation,
+          'set-cookie': 'api=1',
+          'www-authenticate': 'Bearer error="invalid_token"',
+          location: 'https://evil.example',
+          'access-control-allow-origin': '*',
+          'cache-control': 'public, max-age=60, s-maxage=600',
+          'x-internal': 'host-7',
+          server: 'api',
+        },
+        '<script>alert(1)</script>',
+      ),
+    );
+    const outgoing = send('GET', '/api/projects');
+    outgoing.end();
+    const { answered, body } = await responseTo(outgoing);
+    expect([answered.statusCode, body]).toEqual([418, '<script>alert(1)</script>']);
+    const { date: _, connection: _c, 'keep-alive': _k, 'x-powered-by': _x, ...headers } = answered.headers;
+    expect(headers).toEqual({
+      ...representation,
+      'content-length': '25',
+      'cache-control': 'private, max-age=60',
+      vary: 'Cookie',
+      // A document of the API does not run in the origin of the application.
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': "default-src 'none'; sandbox",
+      'cross-origin-resource-policy': 'same-origin',
+    });
+  });
 
-  test('sends bodies on with their type and length, from pages of this origin', async ({ logInto }) => {
-    const { send, sent, world } = await start(logInto, { framework });
+  test('sends bodies on with their type and length, from pages of this origin', async () => {
+    const { send, sent } = await start({ framework });
     const large = Buffer.alloc(300_000, 'x');
     const json = { 'content-type': 'application/json', 'content-encoding': 'gzip', 'sec-fetch-dest': 'empty' };
     const old = { 'sec-fetch-site': [], 'x-requested-with': 'fetch' };
@@ -277,8 +269,8 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
   test(
     'ends the call at the API when the browser goes away, while it waits and while it reads',
     threats(85),
-    async ({ logInto }) => {
-      const { api, send, world } = await start(logInto, { framework });
+    async () => {
+      const { api, send } = await start({ framework });
       api.next(hang());
       const waiting = send('GET', '/api/projects').on('error', () => {});
       waiting.end();
@@ -296,10 +288,10 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     },
   );
 
-  test('ends an upload that stops, and its call', threats(85), async ({ logInto }) => {
+  test('ends an upload that stops, and its call', threats(85), async () => {
     const begun: unknown[] = [];
     const before = (app: App) => app.use('/api', (req, _res, next) => next(void begun.push(req)));
-    const { api, send, world } = await start(logInto, { framework, before });
+    const { api, send } = await start({ framework, before });
     const uploads = async () => {
       const short = send('POST', '/api/projects', { 'content-length': '10' });
       short.write('half');
@@ -321,7 +313,7 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     expect(api.requests).toEqual([]);
   });
 
-  test('takes the rest of an upload that the API has answered early', async ({ logInto }) => {
+  test('takes the rest of an upload that the API has answered early', async () => {
     // The upload is not at its end yet.
     mayLeave(/deadlines|limit\.signal/);
     const api = createServer({ keepAliveTimeout: 0 }, (req, res) => {
@@ -331,7 +323,7 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     await once(api.listen(0, '127.0.0.1'), 'listening');
     onTestFinished(() => void api.close());
     const baseUrl = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
-    const { cookie, world } = await start(logInto, { framework, strategy: { baseUrl, timeout: 120_000 } });
+    const { cookie } = await start({ framework, strategy: { baseUrl, timeout: 120_000 } });
     const { host, port } = new URL(world.url);
     const socket = connect(Number(port), '127.0.0.1');
     onTestFinished(() => void socket.destroy());
@@ -345,10 +337,8 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
     expect(String(await answered)).toMatch(/^HTTP\/1.1 413 /);
   });
 
-  test('passes a failure to the error handler, headers at once, and breaks off a body with the API', async ({
-    logInto,
-  }) => {
-    const { api, send, world } = await start(logInto, { framework });
+  test('passes a failure to the error handler, headers at once, and breaks off a body with the API', async () => {
+    const { api, send } = await start({ framework });
     api.next(reset());
     const { answered } = await responseTo(send('PUT', '/api/projects/7/files/1', {}, Buffer.alloc(100_000)));
     expect([answered.statusCode, world.errors.map(({ code }) => code)]).toEqual([503, ['ERR_SERVICE_UNAVAILABLE']]);
@@ -365,8 +355,8 @@ describe.each<Framework>(['express', 'connect'])('forward(strategy, { allow }) u
 });
 
 describe('forward(strategy, { allow })', () => {
-  test('sends a short body again with a newer token, and passes a refusal on', async ({ logInto }) => {
-    const { api, send, sent, world } = await start(logInto);
+  test('sends a short body again with a newer token, and passes a refusal on', async () => {
+    const { api, send, sent } = await start();
     api.next(json({}, 401));
     const first = await responseTo(send('POST', '/api/projects', {}, Buffer.from('{}')));
     api.next(answer(401, { 'www-authenticate': 'Bearer' }), 2);
@@ -377,8 +367,8 @@ describe('forward(strategy, { allow })', () => {
     expect(world.tokenRequests()).toHaveLength(2);
   });
 
-  test('follows no redirect, whose target the list may not name', threats(85), async ({ logInto }) => {
-    const { api, send, sent } = await start(logInto);
+  test('follows no redirect, whose target the list may not name', threats(85), async () => {
+    const { api, send, sent } = await start();
     for (const location of ['/api/v2/users', 'https://evil.example/']) {
       api.next(answer(302, { location }));
       const { answered } = await responseTo(send('GET', '/api/projects').end());
@@ -393,15 +383,15 @@ describe('forward(strategy, { allow })', () => {
     ['public', 'private'],
     ['private="set-cookie", max-age=5', 'private, max-age=5'],
     ['PUBLIC, S-MaxAge=9, must-revalidate, proxy-revalidate', 'private, must-revalidate'],
-  ])('turns Cache-Control %s into %s', async ([given, expected], { logInto }) => {
-    const { api, send } = await start(logInto);
+  ])('turns Cache-Control %s into %s', async ([given, expected]) => {
+    const { api, send } = await start();
     api.next(answer(200, given === undefined ? {} : { 'cache-control': given }));
     const { answered } = await responseTo(send('GET', '/api/projects').end());
     expect(answered.headers['cache-control']).toBe(expected);
   });
 
-  test('does not decode what the API has compressed unasked', async ({ logInto }) => {
-    const { api, send } = await start(logInto);
+  test('does not decode what the API has compressed unasked', async () => {
+    const { api, send } = await start();
     const zipped = gzipSync('{"data":[]}');
     api.next(answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, zipped));
     const [answered] = await once(send('GET', '/api/projects').end(), 'response');
@@ -412,7 +402,7 @@ describe('forward(strategy, { allow })', () => {
   test(
     'leaves connections to others when 16 browsers of a user each hold 16 downloads and uploads open',
     threats(101),
-    async ({ logInto }) => {
+    async () => {
       const service = await startEmulator();
       const api = await startFaultyServer();
       onTestFinished(() => service.close());
@@ -428,7 +418,7 @@ describe('forward(strategy, { allow })', () => {
         );
       });
       const strategy = { baseUrl: api.origin, tokenPath: `${api.origin}/oauth/token`, timeout: 2_000 };
-      const { world, clock } = await logInto({ running: service, routes: mount, strategy });
+      await loggedIn({ running: service, routes: mount, strategy });
       const logIn = async () => {
         const browser = new Browser();
         await world.logIn(browser);
@@ -448,7 +438,11 @@ describe('forward(strategy, { allow })', () => {
         // An upload goes on, byte by byte.
         const timer = setInterval(() => method === 'PUT' && outgoing.write('x'), 10);
         outgoing.once('close', () => clearInterval(timer));
-        return once(outgoing, 'response').then(([answered]) => answered.statusCode);
+        // What is under way at the end of the test gets no response.
+        return once(outgoing, 'response').then(
+          ([answered]) => answered.statusCode,
+          () => undefined,
+        );
       };
       let isDue = false;
       const attacked = async () => {
@@ -483,8 +477,8 @@ describe('forward(strategy, { allow })', () => {
     },
   );
 
-  test('has no body for HEAD, 204 and 304, and keeps the length of HEAD', async ({ logInto }) => {
-    const { api, send } = await start(logInto);
+  test('has no body for HEAD, 204 and 304, and keeps the length of HEAD', async () => {
+    const { api, send } = await start();
     api.next((socket) => socket.write(head(200, { 'content-length': '77' })));
     const { answered } = await responseTo(send('HEAD', '/api/projects/7/files/1').end());
     expect([answered.statusCode, answered.headers['content-length']]).toEqual([200, '77']);
@@ -495,7 +489,7 @@ describe('forward(strategy, { allow })', () => {
     }
   });
 
-  test('reports that it stands in the wrong place', async ({ logInto }) => {
+  test('reports that it stands in the wrong place', async () => {
     const routes: WorldOptions['routes'] = (app, world) => {
       const handler = forward(world.strategy, { allow: ['* /**'] }) as Handler;
       app.use('/parsed', express.json() as Handler, handler);
@@ -504,7 +498,7 @@ describe('forward(strategy, { allow })', () => {
       onTestFinished(() => other.close());
       app.use('/other', forward(other, { allow: ['* /**'] }) as Handler);
     };
-    const { send, sent } = await start(logInto, { routes });
+    const { send, sent } = await start({ routes });
     for (const [path, code] of [
       ['/parsed', 'ERR_MIDDLEWARE_ORDER'],
       ['/early', 'ERR_NO_API_CLIENT'],

@@ -1,10 +1,10 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { type Chromium, hasChromium, startChromium } from '../support/chromium.js';
-import { test } from '../support/fixture.js';
 import { hold } from '../support/hold.js';
 import { openAt, relative, testLogins } from '../support/login-in-browser.js';
 import { hasNginx, startNginx } from '../support/nginx.js';
+import { open } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import type { App } from '../support/world.js';
@@ -43,8 +43,8 @@ describe.skipIf(!hasChromium())('a login in Chromium', threats(56, 61, 62, 71, 7
   test(
     'that SameSite=Strict would lose ends in an error that names the cause, with no grant',
     threats(60),
-    async ({ startWorld }) => {
-      const world = await startWorld({ ...relative, session: { cookie: { sameSite: 'strict' } } });
+    async () => {
+      const world = await open({ ...relative, session: { cookie: { sameSite: 'strict' } } });
       const origin = openAt(world);
       const { page } = await visit();
       await page.goto(`${origin}/page/a`);
@@ -56,9 +56,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', threats(56, 61, 62, 71, 7
     },
   );
 
-  test('whose callback is opened again, and one whose slow callback is reloaded, end logged in', async ({
-    startWorld,
-  }) => {
+  test('whose callback is opened again, and one whose slow callback is reloaded, end logged in', async () => {
     let release = () => {};
     // The service answers when the application has seen that the browser has dropped the first callback: before, nobody could tell
     // that the response is lost.
@@ -67,7 +65,7 @@ describe.skipIf(!hasChromium())('a login in Chromium', threats(56, 61, 62, 71, 7
         res.once('close', () => release());
         next();
       });
-    const world = await startWorld({ ...relative, before });
+    const world = await open({ ...relative, before });
     const origin = openAt(world);
     const { page } = await visit();
     await page.goto(`${origin}/page/slow`);
@@ -88,34 +86,30 @@ describe.skipIf(!hasChromium())('a login in Chromium', threats(56, 61, 62, 71, 7
     expect(await textOf(page)).toContain('/page/after');
   });
 
-  test.skipIf(!hasNginx())(
-    "whose page is long succeeds behind nginx' default buffers",
-    threats(74),
-    async ({ startWorld }) => {
-      const world = await startWorld(relative);
-      const nginx = await startNginx(world.url);
-      onTestFinished(() => nginx.stop());
-      const origin = `http://localhost:${nginx.port}`;
-      world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
-      const { page } = await visit();
-      for (const [length, isReached] of [
-        [500, true],
-        [900, true],
-        [1_300, true],
-        [1_500, false],
-        [2_000, false],
-      ] as const) {
-        for (const character of ['x', '%C3%A9']) {
-          await page.context().clearCookies();
-          const path = `/page/${character.repeat((length - 8) / character.length)}?a=1`;
-          const answer = await page.goto(origin + path);
-          expect([length, answer?.status()]).toEqual([length, 200]);
-          await approve(page);
-          await page.waitForURL((url) => url.origin === origin);
-          expect(await textOf(page)).not.toContain('502');
-          expect(isReached ? [path] : [path, '/']).toContain(new URL(page.url()).href.slice(origin.length));
-        }
+  test.skipIf(!hasNginx())("whose page is long succeeds behind nginx' default buffers", threats(74), async () => {
+    const world = await open(relative);
+    const nginx = await startNginx(world.url);
+    onTestFinished(() => nginx.stop());
+    const origin = `http://localhost:${nginx.port}`;
+    world.service.register({ clientID: world.service.options.clientID, redirectUrls: [`${origin}/callback`] });
+    const { page } = await visit();
+    for (const [length, isReached] of [
+      [500, true],
+      [900, true],
+      [1_300, true],
+      [1_500, false],
+      [2_000, false],
+    ] as const) {
+      for (const character of ['x', '%C3%A9']) {
+        await page.context().clearCookies();
+        const path = `/page/${character.repeat((length - 8) / character.length)}?a=1`;
+        const answer = await page.goto(origin + path);
+        expect([length, answer?.status()]).toEqual([length, 200]);
+        await approve(page);
+        await page.waitForURL((url) => url.origin === origin);
+        expect(await textOf(page)).not.toContain('502');
+        expect(isReached ? [path] : [path, '/']).toContain(new URL(page.url()).href.slice(origin.length));
       }
-    },
-  );
+    }
+  });
 });

@@ -107,7 +107,7 @@ describe('a revocation endpoint', threats(84), () => {
       const warned = ({ name, message }: Error) => name.startsWith('MaxListeners') && told.push(message);
       process.on('warning', warned);
       const tokenStore = memoryTokenStore();
-      await loggedIn({ strategy: { revocationPath, tokenStore, grantId: byUser } });
+      await loggedIn({ strategy: { revocationPath, tokenStore, grantId: byUser, timeout: 120_000 } });
       world.service.fail('revoke', { hang: true, times: Infinity });
       const ids = Array.from({ length: 10_100 }, (_, index) => `user-${index}`);
       await Promise.all(ids.map((id) => world.strategy.importGrant(id, { refreshToken: id })));

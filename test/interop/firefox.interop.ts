@@ -1,8 +1,8 @@
 import { memoryTokenStore } from 'passport-oauth-app';
 import type { Browser, Page } from 'puppeteer-core';
-import { afterAll, beforeAll, describe, expect } from 'vitest';
-import { test } from '../support/fixture.js';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inFrame } from '../support/framed.js';
+import { open } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import type { World } from '../support/world.js';
 import { approve, hasFirefox, openPage, startFirefox } from './firefox.js';
@@ -35,7 +35,7 @@ for (const [title, cookieBehavior] of settings) {
     });
     afterAll(() => browser?.close());
 
-    async function open(address: string): Promise<void> {
+    async function show(address: string): Promise<void> {
       const context = await browser.createBrowserContext();
       page = await openPage(context);
       await page.goto(address);
@@ -66,9 +66,9 @@ for (const [title, cookieBehavior] of settings) {
     test(
       isBlocked ? 'the button ends in an error that names the cause' : 'the button logs the frame in',
       threats(94),
-      async ({ startWorld }) => {
-        const world = await startWorld(inFrame());
-        await open(world.service.embed(`${originOf(world)}/board?x=1`));
+      async () => {
+        const world = await open(inFrame());
+        await show(world.service.embed(`${originOf(world)}/board?x=1`));
         await logInByPopup();
         if (!isBlocked) return expect(await frameWith('"user"')).toContain('"url":"/board?x=1');
         await frameWith('did not get through');
@@ -78,15 +78,15 @@ for (const [title, cookieBehavior] of settings) {
       },
     );
 
-    test('a signed token logs in without any cookie', async ({ startWorld }) => {
+    test('a signed token logs in without any cookie', async () => {
       const strategy = { grantId: (_req: unknown, user: { id: string }) => user.id, tokenStore: memoryTokenStore() };
-      const world = await startWorld(
+      const world = await open(
         inFrame(
           { session: false, strategy: strategy as object, authenticate: { session: false } },
           { identify: userOf },
         ),
       );
-      await open(world.service.embed(`${originOf(world)}/board`));
+      await show(world.service.embed(`${originOf(world)}/board`));
       await logInByPopup();
       await frameWith('"user":{"id":"1"}');
       expect(await page.browserContext().cookies()).toEqual([]);
@@ -94,10 +94,10 @@ for (const [title, cookieBehavior] of settings) {
 
     if (isBlocked) return;
 
-    test('a redirect logs in where the service remembers its consent', async ({ startWorld }) => {
-      const world = await startWorld({ ...inFrame({}, {}, { frame: undefined }), service: { consent: 'remember' } });
+    test('a redirect logs in where the service remembers its consent', async () => {
+      const world = await open({ ...inFrame({}, {}, { frame: undefined }), service: { consent: 'remember' } });
       const origin = originOf(world);
-      await open(`${origin}/login`);
+      await show(`${origin}/login`);
       await approve(page);
       await expect.poll(() => page.url()).toBe(`${origin}/`);
       await page.goto(world.service.embed(`${origin}/board`));

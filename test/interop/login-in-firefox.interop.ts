@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext, Page } from 'puppeteer-core';
-import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest';
-import { test } from '../support/fixture.js';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openAt, relative, testLogins } from '../support/login-in-browser.js';
+import { open } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { approve, hasFirefox, isAt, openPage, startFirefox, textWith } from './firefox.js';
@@ -31,8 +31,8 @@ describe.skipIf(!hasFirefox())('a login in Firefox', threats(56, 61, 62, 71, 76)
     forget: async (name) => profile.deleteCookie(...(await profile.cookies()).filter((each) => each.name === name)),
   }));
 
-  test('that SameSite=Strict loses ends in an error that names the cause', threats(60), async ({ startWorld }) => {
-    const world = await startWorld({ ...relative, session: { cookie: { sameSite: 'strict' } } });
+  test('that SameSite=Strict loses ends in an error that names the cause', threats(60), async () => {
+    const world = await open({ ...relative, session: { cookie: { sameSite: 'strict' } } });
     const page = await openPage(profile);
     await page.goto(`${openAt(world)}/page/a`);
     // Firefox does not say that the callback comes from another site, where the consent page sends no referrer: the rounds are counted.
@@ -50,8 +50,8 @@ describe.skipIf(!hasFirefox())('a login in Firefox', threats(56, 61, 62, 71, 76)
     expect(world.errors.map(({ message }) => message)).toEqual([expect.stringContaining('SameSite=Strict')]);
   });
 
-  test('whose callback is opened again ends logged in', async ({ startWorld }) => {
-    const world = await startWorld(relative);
+  test('whose callback is opened again ends logged in', async () => {
+    const world = await open(relative);
     const origin = openAt(world);
     const page = await openPage(profile);
     let callback = '';
@@ -68,8 +68,8 @@ describe.skipIf(!hasFirefox())('a login in Firefox', threats(56, 61, 62, 71, 76)
     await textWith(page, '/page/after');
   });
 
-  test('that is declined ends with no grant', async ({ startWorld }) => {
-    const world = await startWorld(relative);
+  test('that is declined ends with no grant', async () => {
+    const world = await open(relative);
     const page = await openPage(profile);
     await page.goto(`${openAt(world)}/page/a`);
     await page.locator('button[value="decline"]').click();

@@ -8,8 +8,9 @@ import {
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { expect } from 'vitest';
-import { test } from '../support/fixture.js';
+import { expect, test } from 'vitest';
+import { Browser } from '../support/browser.js';
+import { clock, loggedIn, projects, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
 const HOURS = 3600;
@@ -24,7 +25,7 @@ async function importExample(): Promise<void> {
   await import(pathToFileURL(`${folder}telemetry.mjs`).href);
 }
 
-test('docs/telemetry.js turns events into spans and metrics', async ({ logInto, browser }) => {
+test('docs/telemetry.js turns events into spans and metrics', async () => {
   const spans = new InMemorySpanExporter();
   const points = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
   const reader = new PeriodicExportingMetricReader({ exporter: points, exportIntervalMillis: 3_600_000 });
@@ -34,19 +35,20 @@ test('docs/telemetry.js turns events into spans and metrics', async ({ logInto, 
   await importExample();
 
   const store = new TroubledStore();
-  const flow = await logInto({ strategy: { tokenStore: store } });
-  await flow.world.logIn(browser, '2');
-  await flow.projects();
-  flow.clock.advance(2 * HOURS);
-  flow.world.service.fail('token', { status: 500 });
-  await flow.projects();
-  flow.clock.advance(31);
+  await loggedIn({ strategy: { tokenStore: store } });
+  const ben = new Browser();
+  await world.logIn(ben, '2');
+  await projects();
+  clock.advance(2 * HOURS);
+  world.service.fail('token', { status: 500 });
+  await projects();
+  clock.advance(31);
   store.fail('update');
-  await flow.projects();
+  await projects();
   store.recover();
-  flow.world.service.revoke('2');
-  await browser.visit(`${flow.world.url}/projects`);
-  await flow.world.strategy.close();
+  world.service.revoke('2');
+  await ben.visit(`${world.url}/projects`);
+  await world.strategy.close();
   await reader.forceFlush();
 
   const ended = spans.getFinishedSpans();
@@ -58,7 +60,7 @@ test('docs/telemetry.js turns events into spans and metrics', async ({ logInto, 
     'oauth_app.refresh failed',
   ]);
   expect(ended[1]?.status).toEqual({ code: SpanStatusCode.ERROR, message: 'ERR_SERVICE_UNAVAILABLE' });
-  const { hostname, port } = new URL(flow.world.service.baseUrl);
+  const { hostname, port } = new URL(world.service.baseUrl);
   const request = {
     'http.request.method': 'GET',
     'http.response.status_code': 200,

@@ -6,9 +6,9 @@ import compression181 from 'compression-1.8.1';
 import timeout from 'connect-timeout';
 import helmet from 'helmet';
 import { memoryTokenStore } from 'passport-oauth-app';
-import { expect } from 'vitest';
-import { test } from '../support/fixture.js';
+import { expect, test } from 'vitest';
 import { answering, COOKIES, dataOf, FramedBrowser, inFrame, sessionWith } from '../support/framed.js';
+import { open } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import type { App, Handler } from '../support/world.js';
 
@@ -35,7 +35,7 @@ const WRAPPERS = {
 
 for (const [name, wrapper] of Object.entries(WRAPPERS))
   for (const place of ['before', 'beforeClient'] as const)
-    test(`the pages of a popup are readable with ${name}, ${place}`, threats(126), async ({ startWorld }) => {
+    test(`the pages of a popup are readable with ${name}, ${place}`, threats(126), async () => {
       const own = sessionWith(COOKIES.partitioned);
       const mount = (app: App) => {
         if (place === 'before') own.before?.(app);
@@ -44,7 +44,7 @@ for (const [name, wrapper] of Object.entries(WRAPPERS))
       };
       const current = { answer: ANSWERS.end, status: 200 };
       const tokenStore = memoryTokenStore();
-      const world = await startWorld(
+      const world = await open(
         inFrame({
           ...own,
           strategy: { tokenStore },

@@ -11,7 +11,7 @@ import { forward } from 'passport-oauth-app';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createFixture, type Fixture } from '../api/fixture.js';
 import * as faulty from '../support/faulty-server.js';
-import { logInto } from '../support/logged-in.js';
+import { browser, loggedIn, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import type { Handler } from '../support/world.js';
 
@@ -102,7 +102,7 @@ test('a large file passes through forward() in constant memory, each way', {
   timeout: 600_000,
 }, async () => {
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const { world, browser } = await logInto({
+  await loggedIn({
     strategy: { baseUrl, timeout: 600_000 },
     routes: (app, { strategy }) => app.use('/api', forward(strategy, { allow: ['* /export'] }) as Handler),
   });

@@ -1,15 +1,15 @@
-import { describe, expect, onTestFinished, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { memoryTokenStore, type StoredGrant } from '../../src/index.js';
+import { another } from '../support/another.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
-import { test } from '../support/fixture.js';
-import type { LoggedIn } from '../support/logged-in.js';
+import { clock, loggedIn, open, refreshTokens, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
 import { stopTime } from '../support/stop-time.js';
 import { storeId } from '../support/store-id.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
-import { startWorld, type WorldOptions } from '../support/world.js';
+import type { WorldOptions } from '../support/world.js';
 
 const DAYS = 86_400;
 const NOTHING = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
@@ -31,9 +31,9 @@ function accessTokenOnly(id: string, now: number): StoredGrant {
   return { version: 1, expiresAt: now, sealed: Buffer.from(JSON.stringify(content)).toString('base64url') };
 }
 
-test('keepAlive refreshes the grants whose tokens are older, and no others', async ({ logInto }) => {
+test('keepAlive refreshes the grants whose tokens are older, and no others', async () => {
   const tokenStore = memoryTokenStore();
-  const { world, clock, refreshTokens } = await logInto(withUsers(3, { tokenStore }));
+  await loggedIn(withUsers(3, { tokenStore }));
   const log = new EventLog('refresh');
   onTestFinished(() => log.stop());
   await world.logIn(new Browser(), '2');
@@ -51,17 +51,12 @@ test('keepAlive refreshes the grants whose tokens are older, and no others', asy
   expect(await world.strategy.keepAlive({ olderThan: 30 * DAYS })).toEqual({ ...NOTHING, seen: 4 });
 });
 
-test('keepAlive of several processes at once refreshes no grant twice', async ({ logInto }) => {
+test('keepAlive of several processes at once refreshes no grant twice', async () => {
   const count = orSample(40, 10);
   const tokenStore = memoryTokenStore();
-  const { world, clock } = await logInto(withUsers(count, { tokenStore }));
+  await loggedIn(withUsers(count, { tokenStore }));
   for (let user = 2; user <= count; user += 1) await world.logIn(new Browser(), `${user}`);
-  const others = await Promise.all(
-    [1, 2, 3].map(() => startWorld({ running: world.service, strategy: { ...byUser, tokenStore, clock: clock.now } })),
-  );
-  onTestFinished(async () => {
-    await Promise.all(others.map((other) => other.close()));
-  });
+  const others = await Promise.all([1, 2, 3].map(() => another({ strategy: { ...byUser, tokenStore } })));
   clock.advance(DAYS);
   world.service.requests.length = 0;
   const strategies = [world, ...others].map(({ strategy }) => strategy);
@@ -73,7 +68,7 @@ test('keepAlive of several processes at once refreshes no grant twice', async ({
 
 describe('keepAlive', () => {
   /** Runs it in time that the test moves. Returns its result, and when it began each refresh, in milliseconds. */
-  async function paced({ world, clock }: LoggedIn, tokenStore: TroubledStore, options: object) {
+  async function paced(tokenStore: TroubledStore, options: object) {
     stopTime();
     const begun: number[] = [];
     tokenStore.before = (method) => void (method === 'lock' && begun.push(performance.now()));
@@ -92,31 +87,29 @@ describe('keepAlive', () => {
   test.for([
     [{}, 100],
     [{ rate: 4 }, 250],
-  ] as const)('begins at most `rate` refreshes a second, evenly spaced: %j', async ([options, gapMs], { logInto }) => {
+  ] as const)('begins at most `rate` refreshes a second, evenly spaced: %j', async ([options, gapMs]) => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto(withUsers(4, { tokenStore }));
-    for (const user of ['2', '3', '4']) await flow.world.logIn(new Browser(), user);
-    const { result, gapsMs } = await paced(flow, tokenStore, options);
+    await loggedIn(withUsers(4, { tokenStore }));
+    for (const user of ['2', '3', '4']) await world.logIn(new Browser(), user);
+    const { result, gapsMs } = await paced(tokenStore, options);
     expect(result).toEqual({ ...NOTHING, seen: 4, refreshed: 4 });
     expect(gapsMs).toEqual([gapMs, gapMs, gapMs]);
   });
 
-  test('waits while the token endpoint is in a pause, in place of failing', async ({ logInto }) => {
+  test('waits while the token endpoint is in a pause, in place of failing', async () => {
     const tokenStore = new TroubledStore();
-    const flow = await logInto(withUsers(3, { tokenStore }));
-    for (const user of ['2', '3']) await flow.world.logIn(new Browser(), user);
-    flow.world.service.fail('token', { status: 429, headers: { 'retry-after': '20' } });
-    const { result, gapsMs } = await paced(flow, tokenStore, { rate: 1 });
+    await loggedIn(withUsers(3, { tokenStore }));
+    for (const user of ['2', '3']) await world.logIn(new Browser(), user);
+    world.service.fail('token', { status: 429, headers: { 'retry-after': '20' } });
+    const { result, gapsMs } = await paced(tokenStore, { rate: 1 });
     expect(result).toEqual({ ...NOTHING, seen: 3, refreshed: 2, failed: 1 });
     expect(gapsMs[0]).toBeGreaterThanOrEqual(19_000);
     expect(gapsMs[1]).toBe(1_000);
   });
 });
 
-test('keepAlive counts the grants that the service has ended, and keeps those whose refresh fails', async ({
-  logInto,
-}) => {
-  const { world, clock } = await logInto(withUsers(3));
+test('keepAlive counts the grants that the service has ended, and keeps those whose refresh fails', async () => {
+  await loggedIn(withUsers(3));
   await world.logIn(new Browser(), '2');
   await world.logIn(new Browser(), '3');
   clock.advance(DAYS);
@@ -130,8 +123,8 @@ test('keepAlive counts the grants that the service has ended, and keeps those wh
 });
 
 describe('keepAlive ends', () => {
-  test('with the reason of its signal; what runs is refreshed and saved', async ({ logInto }) => {
-    const { world, clock } = await logInto(withUsers(2));
+  test('with the reason of its signal; what runs is refreshed and saved', async () => {
+    await loggedIn(withUsers(2));
     await world.logIn(new Browser(), '2');
     clock.advance(DAYS);
     world.service.requests.length = 0;
@@ -146,8 +139,8 @@ describe('keepAlive ends', () => {
     await expect(world.strategy.keepAlive({ olderThan: DAYS, signal: aborter.signal })).rejects.toBe(reason);
   });
 
-  test('when the strategy is closed', async ({ logInto }) => {
-    const { world, clock } = await logInto(withUsers(2));
+  test('when the strategy is closed', async () => {
+    await loggedIn(withUsers(2));
     await world.logIn(new Browser(), '2');
     clock.advance(DAYS);
     world.service.requests.length = 0;
@@ -166,8 +159,8 @@ test.for([
   [{ olderThan: 1, rate: 0 }, /^rate: expected a number of refreshes a second from 0\.01 to 1000, got 0/],
   [{ olderThan: 1, signal: {} }, /^signal: expected an AbortSignal/],
   [{ olderThen: 1 }, /^olderThen: is not an option of keepAlive/],
-] as const)('keepAlive refuses %j', async ([options, message], { startWorld }) => {
-  const { strategy } = await startWorld({ strategy: { tokenStore: memoryTokenStore() } });
+] as const)('keepAlive refuses %j', async ([options, message]) => {
+  const { strategy } = await open({ strategy: { tokenStore: memoryTokenStore() } });
   const refused = strategy.keepAlive(options as { olderThan: number });
   await expect(refused).rejects.toThrow(message);
   await expect(refused).rejects.toMatchObject({ name: 'ConfigurationError', code: 'ERR_CONFIGURATION' });

@@ -1,6 +1,6 @@
 import { requireAuthorization, Strategy } from 'passport-oauth-app';
-import { expect, onTestFinished } from 'vitest';
-import { test } from './fixture.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { clock, loggedIn, open, world } from './one-world.js';
 import { PlantPage } from './rounds.js';
 import { until } from './until.js';
 import { type App, type Handler, sendJson, type World, type WorldOptions } from './world.js';
@@ -41,14 +41,14 @@ export function openAt(world: World, host = 'localhost'): string {
   return origin;
 }
 
-/** Tests of logins that any browser passes: threats 56, 61, 62, 71 and 76. @param open Gives a test a profile of its own. */
-export function testLogins<T extends Tab>(open: () => Promise<Profile<T>>): void {
+/** Tests of logins that any browser passes: threats 56, 61, 62, 71 and 76. @param openProfile Gives a test a profile of its own. */
+export function testLogins<T extends Tab>(openProfile: () => Promise<Profile<T>>): void {
   const pendingIn = async (profile: Profile<T>) =>
     (await profile.cookies()).filter(({ name }) => name.includes('.login.'));
 
-  test('leads each of four tabs that were opened at once back to its own page', async ({ startWorld }) => {
-    const origin = openAt(await startWorld(relative));
-    const profile = await open();
+  test('leads each of four tabs that were opened at once back to its own page', async () => {
+    const origin = openAt(await open(relative));
+    const profile = await openProfile();
     const tabs: T[] = [];
     for (let tab = 0; tab < 4; tab++) tabs.push(await profile.tab());
     const paths = tabs.map((_, index) => `/page/${index}?of=tab`);
@@ -59,9 +59,9 @@ export function testLogins<T extends Tab>(open: () => Promise<Profile<T>>): void
     }
   });
 
-  test('is not begun by a prefetch of its route, which leaves the page to return to', async ({ startWorld }) => {
+  test('is not begun by a prefetch of its route, which leaves the page to return to', async () => {
     const seen: unknown[] = [];
-    const world = await startWorld({
+    const world = await open({
       ...relative,
       before: (app) => {
         app.use('/login', (req, _res, next) => {
@@ -77,7 +77,7 @@ export function testLogins<T extends Tab>(open: () => Promise<Profile<T>>): void
         app.use('/page', requireAuthorization({ login: '/sign-in' }) as Handler, (_req, res) => res.end('wanted')),
     });
     const origin = openAt(world);
-    const profile = await open();
+    const profile = await openProfile();
     const tab = await profile.tab();
     await tab.goto(`${origin}/page/wanted`);
     await until(() => expect(seen).toEqual([expect.stringContaining('prefetch')]));
@@ -87,9 +87,9 @@ export function testLogins<T extends Tab>(open: () => Promise<Profile<T>>): void
     await profile.shows(tab, `${origin}/page/wanted`, 'wanted');
   });
 
-  test('is not begun by scripts that fetch its route', async ({ startWorld }) => {
-    const origin = openAt(await startWorld(relative));
-    const profile = await open();
+  test('is not begun by scripts that fetch its route', async () => {
+    const origin = openAt(await open(relative));
+    const profile = await openProfile();
     const tab = await profile.tab();
     await tab.goto(origin);
     for (const headers of [{}, { 'X-Sec-Purpose': 'prefetch' }]) {
@@ -100,8 +100,8 @@ export function testLogins<T extends Tab>(open: () => Promise<Profile<T>>): void
     expect(await pendingIn(profile)).toEqual([]);
   });
 
-  test('stays below 8 KB of cookies, with two strategies and many tabs', async ({ startWorld }) => {
-    const world = await startWorld({
+  test('stays below 8 KB of cookies, with two strategies and many tabs', async () => {
+    const world = await open({
       ...relative,
       routes: (app, { passport, service }) => {
         const second = new Strategy({ ...service.options, name: 'second', callbackURL: '/callback', scope: 'tm' });
@@ -112,7 +112,7 @@ export function testLogins<T extends Tab>(open: () => Promise<Profile<T>>): void
       },
     });
     const origin = openAt(world);
-    const profile = await open();
+    const profile = await openProfile();
     const tab = await profile.tab();
     for (let count = 0; count < 12; count++) {
       for (const login of ['/login', '/login-second'])
@@ -125,12 +125,12 @@ export function testLogins<T extends Tab>(open: () => Promise<Profile<T>>): void
     await profile.shows(tab, `${origin}/page/last`, '/page/last');
   });
 
-  test('succeeds although a sibling host has planted a cookie that counts rounds, new or old', async ({ logInto }) => {
+  test('succeeds although a sibling host has planted a cookie that counts rounds, new or old', async () => {
     const plant = new PlantPage();
-    const { world, clock } = await logInto({ ...relative, before: plant.mount });
+    await loggedIn({ ...relative, before: plant.mount });
     const origin = openAt(world, 'app.example.test');
     await plant.arm(world);
-    const profile = await open();
+    const profile = await openProfile();
     const tab = await profile.tab();
     await tab.goto(`${origin.replace('app.', 'evil.')}/plant`);
     for (let time = 0; time < 4; time++) {
