@@ -7,10 +7,8 @@ import type { ApiClient } from './api/api-client.js';
 
 export { ApiClient } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
-export type { RequestOptions, StandardSchema } from './api/call-options.js';
-export type { PaginateOptions } from './api/paginate-options.js';
+export type { ApiResponse, ApiStream, PaginateOptions, RequestOptions, StandardSchema } from './api/call-options.js';
 export type { RequestHeaders } from './api/request-headers.js';
-export type { ApiResponse, ApiStream } from './api/response.js';
 export { embedded } from './embedded/embedded.js';
 export type { EmbeddedOptions } from './embedded/frame-options.js';
 export {

@@ -9,19 +9,16 @@ import { failedCall, isTokenInvalid, isTokenRefused, noSlotError, refusedRespons
 import { type Attempt, afterAttempt, type CallState, decideNext, isReplayable, START } from './call-decision.js';
 import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
-import { hasHeader } from './request-headers.js';
+import { headerIn } from './request-headers.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
 
-/** The last headers of each credential, without and with the token: nearly all requests have the same. */
-const authorizedHeaders = new WeakMap<
-  Credential,
-  { readonly given: readonly string[]; readonly headers: readonly string[] }
->();
+/** The last headers sent with each credential, without and with the token. Nearly all requests have the same. */
+const authorizedHeaders = new WeakMap<Credential, Record<'given' | 'headers', readonly string[]>>();
 
 /** Returns the result of a call for its response. */
 export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt<A>) => R | Promise<R>;
 
-/** Makes one call of an API client, in as many tries as it takes, each with a credential that is valid then. */
+/** Makes one call of an API client, in as many tries as it takes. Each has a credential that is valid then. */
 export class ApiCall<A extends ResponseHead> {
   readonly #source: CredentialSource;
   readonly #context: ApiContext;
@@ -33,7 +30,7 @@ export class ApiCall<A extends ResponseHead> {
   constructor({ source, context }: ClientParts, request: CallRequest, mode: ResponseMode<A>) {
     const { timeoutMs, signal } = request;
     const { name } = context.tokenHeader;
-    if (name !== 'authorization' && hasHeader(request.headers, name))
+    if (name !== 'authorization' && headerIn(request.headers, name) !== undefined)
       throw new TypeError(`headers: ${name} is set by the client; leave it out`);
     this.#source = source;
     this.#context = context;
@@ -73,14 +70,18 @@ export class ApiCall<A extends ResponseHead> {
           this.#publish(attempt, attempt === undefined ? 0 : state.requests + 1, startedAt, fault);
         if (attempt === undefined) throw fault;
         attempt.fault = fault;
-        const { answer } = attempt;
-        if (answer !== undefined) this.#report(answer, attempt, state);
-        if (answer !== undefined && ((answer.status >= 200 && answer.status < 300) || answer.status === 304)) {
-          const result = finish(answer, this.#request, attempt);
-          if (!(result instanceof Promise)) return result;
-          // A schema may be slow too.
-          state = { ...state, sent: true };
-          return await abortable(result, this.#signal);
+        const { answer, permit } = attempt;
+        if (answer !== undefined) {
+          if (state.renewed !== undefined) this.#source.reportOutcome?.(state.renewed, !isTokenRefused(answer));
+          if (answer.status !== 429) permit?.accepted();
+          if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) {
+            const result = finish(answer, this.#request, attempt);
+            if (!(result instanceof Promise)) return result;
+            // A schema may be slow too.
+            state = { ...state, sent: true };
+            return await abortable(result, this.#signal);
+          }
+          if (answer.status === 429) this.#limitAccount(attempt);
         }
         state = afterAttempt(state, attempt);
         const next = await this.#next(state, attempt);
@@ -164,32 +165,27 @@ export class ApiCall<A extends ResponseHead> {
     return { credential, base, path, isRedirected, request, permit, ...outcome };
   }
 
-  /** Returns the next attempt once there are a credential and a slot for it. */
+  /** Returns the next attempt once there is a credential for it, and a slot if its account is limited. */
   async #attemptLater(ready: Credential | Promise<Credential>, state: CallState): Promise<Attempt<A>> {
     const credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
-    const permit = await this.#permit(credential, state);
-    if (permit === undefined) return this.#attempt(credential, state);
+    const { limiter } = this.#context;
+    const account = this.#accountOf(credential);
+    if (!limiter.isActive || account === undefined) return this.#attempt(credential, state);
+    const { method, path } = this.#request;
+    const lateError = () => noSlotError(method, path, limiter.limits.max, state.sent);
+    let permit: Permit | undefined;
+    try {
+      permit = await limiter.acquire(account, lateError, this.#signal);
+    } catch (error) {
+      throw this.#limit?.expired ? lateError() : error;
+    }
     try {
       // The wait may have outlived the credential.
       const current = state.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
       return this.#attempt(current, state, permit);
     } catch (error) {
-      permit.release();
+      permit?.release();
       throw error;
-    }
-  }
-
-  /** Waits for a slot among the requests of the account, if these are limited. */
-  async #permit(credential: Credential, { sent }: CallState): Promise<Permit | undefined> {
-    const { limiter } = this.#context;
-    const account = this.#accountOf(credential);
-    if (!limiter.isActive || account === undefined) return undefined;
-    const { method, path } = this.#request;
-    const lateError = () => noSlotError(method, path, limiter.limits.max, sent);
-    try {
-      return await limiter.acquire(account, lateError, this.#signal);
-    } catch (error) {
-      throw this.#limit?.expired ? lateError() : error;
     }
   }
 
@@ -198,19 +194,15 @@ export class ApiCall<A extends ResponseHead> {
     return subject === undefined ? this.#source.grantId : `${organizationDomain}/${subject}`;
   }
 
-  /** Reports to the source whether the API accepts a renewed credential, and to the limiter whether it takes so many requests. */
-  #report(answer: A, { credential, permit }: Attempt<A>, { renewed }: CallState): void {
+  /** Lowers the number of requests that the account may run at once, after a 429. */
+  #limitAccount({ credential, permit }: Attempt<A>): void {
     const { limiter, http } = this.#context;
-    if (renewed !== undefined) this.#source.reportOutcome?.(renewed, !isTokenRefused(answer));
-    if (answer.status !== 429) permit?.accepted();
-    else if (permit !== undefined) permit.refused();
-    else {
-      const account = this.#accountOf(credential);
-      if (account !== undefined) limiter.begin(account, http.pending + 1);
-    }
+    const account = this.#accountOf(credential);
+    if (permit !== undefined) permit.refused();
+    else if (account !== undefined) limiter.begin(account, http.pending + 1);
   }
 
-  /** Returns the error for a response that is no success. */
+  /** Returns the error for a response that is not a success. */
   #refusal({ status, headers }: A, { credential, isTokenRenewed }: Attempt<A>, body: Buffer): unknown {
     const { method, path } = this.#request;
     const askedMs = retryAfterMs(headers, this.#context.now());

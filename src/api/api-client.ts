@@ -5,14 +5,16 @@ import type { ApiContext, ClientParts, CredentialSource } from './api-context.js
 import type { ApiBase, ApiOrganization } from './base-urls.js';
 import {
   type ApiFetch,
+  type ApiResponse,
+  type ApiStream,
+  type PaginateOptions,
   type RequestOptions,
   requestTo,
   type SchemaOutput,
   type StandardSchema,
 } from './call-options.js';
-import type { PaginateOptions } from './paginate-options.js';
 import { apiPath, type Query, queryString } from './request-target.js';
-import { type ApiResponse, type ApiStream, BUFFERED, dataOf, responseOf } from './response.js';
+import { BUFFERED, dataOf, responseOf } from './response.js';
 
 /**
  * Creates an API client. Applications get theirs from `req.apiClient` or `strategy.client(grantId)`. Assigned by the class,

@@ -33,10 +33,8 @@ export interface ApiErrorDetails {
  */
 export class ApiError extends OAuthAppError {
   override readonly name = 'ApiError';
-  // Private, and read through the prototype: no way of showing an object finds them.
-  readonly #data: unknown;
-  readonly #headers: HttpHeaders;
-  readonly #issues: readonly SchemaIssue[] | undefined;
+  // What the service sent is private and read through the prototype, so that nothing that prints an object finds it.
+  readonly #details: ApiErrorDetails;
   readonly method: string;
   /** Below the API's base address, without the query. */
   readonly path: string;
@@ -53,34 +51,32 @@ export class ApiError extends OAuthAppError {
     this.path = details.path;
     this.retryAfter = details.retryAfterMs === undefined ? undefined : Math.ceil(details.retryAfterMs / 1000);
     this.scope = details.scope;
-    this.#data = details.data;
-    this.#headers = details.headers;
-    this.#issues = details.issues;
+    this.#details = details;
   }
 
   /** The parsed body, or its text if it is not JSON. */
   get data(): unknown {
-    return this.#data;
+    return this.#details.data;
   }
 
   /** Headers of the response; names in lower case. */
   get headers(): HttpHeaders {
-    return this.#headers;
+    return this.#details.headers;
   }
 
   /** Reasons why the body does not match the `schema` of the call. */
   get issues(): readonly SchemaIssue[] | undefined {
-    return this.#issues;
+    return this.#details.issues;
   }
 }
 
-/** Maximum length of what the service says, in a message. */
+/** Of the service's message in that of an error. */
 const MAX_MESSAGE_CHARS = 300;
 
-/** Maximum length of a `WWW-Authenticate` header that is read. */
-const MAX_CHALLENGE = 4_096;
+/** Of a `WWW-Authenticate` header. */
+const MAX_CHALLENGE_CHARS = 4_096;
 
-/** Maximum number of entries of a list of errors in a message. */
+/** Of a list of errors in a message. */
 const MAX_ENTRIES = 3;
 
 const HINTS: Readonly<Record<number, string>> = {
@@ -93,9 +89,9 @@ const HINTS: Readonly<Record<number, string>> = {
 const RENEWED_HINT =
   'The access token was refused and is now renewed, but the body of this call is a stream, which cannot be sent again. Repeat the call.';
 
-/** A response that is not a success, and what its message depends on. */
+/** A response that is not a success. */
 export interface RefusedResponse extends Omit<ApiErrorDetails, 'code' | 'cause' | 'issues'> {
-  /** Kept out of the message, even if the service repeats it. */
+  /** Left out of the message, even if the service repeats it. */
   readonly accessToken: string;
   /** True if a newer token is available, and the request could not be sent again. */
   readonly isTokenRenewed: boolean;
@@ -121,17 +117,14 @@ export function isTokenRefused(response: Pick<ApiErrorDetails, 'status' | 'heade
   return (status === 400 || status === 403) && bearerChallenge(response).error === 'invalid_token';
 }
 
-/** Returns true if a refusal of the access token gives no other reason than that it is invalid. */
+/** Returns true if a refusal of the access token gives no reason but that it is invalid. */
 export function isTokenInvalid(response: Pick<ApiErrorDetails, 'headers'>): boolean {
   return (bearerChallenge(response).error ?? 'invalid_token') === 'invalid_token';
 }
 
 /** Returns the parameters of a Bearer challenge. @see RFC 6750, 3 */
-function bearerChallenge({ headers }: Pick<ApiErrorDetails, 'headers'>): {
-  readonly error?: string;
-  readonly scope?: string;
-} {
-  const challenge = String(headers['www-authenticate'] ?? '').slice(0, MAX_CHALLENGE);
+function bearerChallenge({ headers }: Pick<ApiErrorDetails, 'headers'>): { error?: string; scope?: string } {
+  const challenge = String(headers['www-authenticate'] ?? '').slice(0, MAX_CHALLENGE_CHARS);
   const [, error] = /\berror\s*=\s*"?([\w.-]+)/i.exec(challenge) ?? [];
   const [, scope] = /[\s,]scope\s*=\s*"([^"]*)"/i.exec(challenge) ?? [];
   return { ...(error && { error: error.toLowerCase() }), ...(scope !== undefined && { scope }) };
@@ -157,7 +150,6 @@ export function mismatch(
   return unusableResponse(reason, { ...details, issues });
 }
 
-/** Codes of the faults that the service is not to blame for, or not alone. */
 const CODES: Readonly<Partial<Record<TransportFault, string>>> = {
   timeout: 'ERR_SERVICE_TIMEOUT',
   pool: 'ERR_CONCURRENCY',
@@ -184,12 +176,12 @@ export function failedCall(
   return new ServiceUnavailableError(`${method} ${shown(path)}: ${fault.message}.`, { code, cause: fault, sent });
 }
 
-/** Creates the error for a call that got no slot in time. @param concurrency `Infinity` if the service's refusals alone limit it */
-export function noSlotError(method: string, path: string, concurrency: number, sent: boolean): ServiceUnavailableError {
+/** Creates the error for a call that got no slot in time. @param max `Infinity` if only the service's 429s limit the account */
+export function noSlotError(method: string, path: string, max: number, sent: boolean): ServiceUnavailableError {
   const late =
-    concurrency === Infinity
+    max === Infinity
       ? 'timed out waiting for other requests of the account: the service refuses more at once with 429.'
-      : `timed out waiting for one of the ${concurrency} slots of the option \`concurrency\`.`;
+      : `timed out waiting for one of the ${max} slots of the option \`concurrency\`.`;
   const message = `${method} ${shown(path)}: ${late} Read the bodies of streams to their end or destroy them, or raise \`timeout\`.`;
   return new ServiceUnavailableError(message, { code: 'ERR_CONCURRENCY', sent });
 }
@@ -199,11 +191,11 @@ function shown(path: string): string {
 }
 
 /**
- * Returns what the service says about a refused request, in one of the shapes that are in use:
+ * Returns the service's own message about a refused request, in one of the shapes that are in use:
  * `{ error: { message, code } }`, `{ errors: [{ error: { key, errors: [{ code, message }] } }] }`,
- * `{ error, error_description }` (RFC 6749, 5.2; RFC 6750), `{ title, detail }` (RFC 9457), `{ message }`.
+ * `{ error, error_description }` (RFC 6749, 5.2), `{ title, detail }` (RFC 9457), `{ message }`.
  *
- * @param accessToken Removed, as a whole and in its parts: services echo what they choke on
+ * @param accessToken Removed, whole or in parts: services echo what they choke on
  * @returns One line of at most 300 characters; `undefined` if the data has none of the shapes
  */
 export function serviceMessage(data: unknown, accessToken: string): string | undefined {

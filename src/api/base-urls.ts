@@ -1,5 +1,5 @@
 import { isDnsLabel } from '../checks.js';
-import { ConfigurationError, TokenResponseError } from '../errors.js';
+import { TokenResponseError } from '../errors.js';
 import { type HttpHeaders, headerValue } from '../http/message.js';
 import { asEnterpriseUrl } from '../oauth/claims.js';
 import type { HostPatterns } from '../oauth/host-patterns.js';
@@ -15,7 +15,7 @@ export interface ApiBase {
   readonly prefix: string;
 }
 
-/** Maximum number of organizations whose address is cached. */
+/** Organizations whose address is cached. */
 const MAX_ORGANIZATIONS = 1_000;
 
 /** The organization whose API a request goes to. */
@@ -26,38 +26,31 @@ export interface ApiOrganization {
   readonly enterpriseUrl?: string | undefined;
 }
 
-/** Options of {@link BaseUrls}, already checked. */
+/** Options of {@link BaseUrls}: those of the strategy, already checked. */
 export interface BaseUrlOptions {
-  /** Base address of the API. */
   readonly baseUrl: string;
-  /** That of an enterprise organization, with `{domain}` as one whole label of its host. */
   readonly enterpriseBaseUrl?: string | undefined;
-  /** Path of the API below its base address. Default: `/api/v2`. */
+  /** Default: `/api/v2`. */
   readonly apiPath?: string | undefined;
-  /** Further origins that may get the token, with or without `{domain}`. */
   readonly origins?: readonly string[] | undefined;
-  /** Hosts of the addresses that token responses name. */
   readonly enterpriseHosts?: HostPatterns | undefined;
 }
 
-/** The API base addresses of a service: a common one, and one for each enterprise organization. */
+/** Finds the API's base address: a common one, or that of an enterprise organization. */
 export class BaseUrls {
   readonly #apiPath: string;
   readonly #common: ApiBase;
   readonly #options: BaseUrlOptions;
   readonly #enterprise = new Map<string, ApiBase>();
 
-  /** @throws ConfigurationError if `baseUrl` is not a URL */
   constructor(options: BaseUrlOptions) {
-    const { baseUrl, apiPath: path = '/api/v2' } = options;
-    if (!URL.canParse(baseUrl)) throw new ConfigurationError('baseUrl: expected a URL', { option: 'baseUrl' });
-    this.#apiPath = path;
+    this.#apiPath = options.apiPath ?? '/api/v2';
     this.#options = options;
-    this.#common = this.#parse(baseUrl);
+    this.#common = this.#parse(options.baseUrl);
   }
 
   /**
-   * Returns the address for an organization: the common one without an organization, or if nothing says where its API is.
+   * Returns the base address of an organization: the common one for none, or if nothing says where its API is.
    *
    * @throws TokenResponseError `ERR_ORGANIZATION_DOMAIN` unless the domain is one lower-case DNS label, and the address that of
    *   an allowed host
@@ -68,7 +61,7 @@ export class BaseUrls {
     if (key === undefined) return this.#common;
     const cached = this.#enterprise.get(key);
     if (cached !== undefined) return cached;
-    // Both come from a record, which may have been edited by hand.
+    // Checked again: both come from a record of the token store, which may have been edited.
     const isUrl = enterpriseUrl !== undefined;
     const base = this.#parse(isUrl ? asEnterpriseUrl(key, enterpriseHosts) : fillIn(enterpriseBaseUrl ?? '', key));
     if (this.#enterprise.size >= MAX_ORGANIZATIONS) this.#enterprise.clear();
@@ -79,7 +72,7 @@ export class BaseUrls {
   /**
    * Returns the origin of a request, and its path with the query.
    *
-   * @param organization That of the credential that the request will have
+   * @param organization That of the request's credential
    * @throws TypeError for a URL of an origin that may not get the token; TokenResponseError like {@link of}
    */
   addressOf(
@@ -99,7 +92,7 @@ export class BaseUrls {
     );
   }
 
-  /** Returns true for one of `origins`; of those with `{domain}` only for the one of this organization. */
+  /** Returns true for one of `origins`. Of those with `{domain}`, only this organization's counts. */
   #mayReceiveToken(origin: string, { organizationDomain: domain }: ApiOrganization): boolean {
     const { origins = [] } = this.#options;
     return origins.some((template) => {
@@ -117,7 +110,7 @@ export class BaseUrls {
 
 /** Puts the domain of an organization into a template. @throws TokenResponseError unless it is one lower-case DNS label */
 function fillIn(template: string, domain: string): string {
-  // Checked again where it becomes a host: whoever controls it decides who receives the token.
+  // Checked again where it becomes a host, since it decides who receives the token.
   if (isDnsLabel(domain)) return template.replace('{domain}', domain);
   throw new TokenResponseError('The organization domain is not one DNS label', { code: 'ERR_ORGANIZATION_DOMAIN' });
 }
@@ -125,8 +118,8 @@ function fillIn(template: string, domain: string): string {
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Returns path and query of the redirect in a response if it may be followed: for GET and HEAD, on the same origin,
- * below the API's base path unless the request is one of `fetch`. The access token must not go anywhere else.
+ * Returns path and query of a redirect that may be followed: of GET or HEAD, to the same origin, and below the API's base path
+ * unless the request is one of `fetch`. The access token must not go anywhere else.
  *
  * @see RFC 9110, 15.4
  */

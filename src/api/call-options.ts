@@ -1,4 +1,6 @@
 import { defaultMaxListeners, getMaxListeners, setMaxListeners } from 'node:events';
+import type { Readable } from 'node:stream';
+import type { HttpHeaders } from '../http/message.js';
 import { type RequestBody, type RequestBodyInit, requestBody } from './request-body.js';
 import { type RequestHeaders, requestHeaders } from './request-headers.js';
 import type { Query, RequestTarget } from './request-target.js';
@@ -73,6 +75,46 @@ export type FetchInit = (RequestInit | (Omit<RequestInit, 'body'> & { body?: Req
    */
   timeout?: number | undefined;
 };
+
+/** A response of the API. */
+export interface ApiResponse<T = unknown> {
+  readonly status: number;
+  /** Names in lower case; a header that occurs more than once is an array. */
+  readonly headers: HttpHeaders;
+  /** The body: parsed if it is JSON, text (HTML too) as a string, other types as a `Buffer`, `undefined` if it is empty. */
+  readonly data: T;
+}
+
+/** A response of the API whose body is still to be read. */
+export interface ApiStream {
+  readonly status: number;
+  /** Names in lower case; a header that occurs more than once is an array. */
+  readonly headers: HttpHeaders;
+  /** Read it to its end or destroy it: until then it may hold a connection, and a slot of `concurrency`. */
+  readonly body: Readable;
+}
+
+/** Options of `paginate`; those of a call apply to each page, `timeout` among them. */
+export interface PaginateOptions<T = unknown> extends Omit<RequestOptions, 'json' | 'body'> {
+  /** Items requested at once. Default: 100. The service may return fewer at once: its own `pagination.limit` counts. */
+  readonly limit?: number | undefined;
+  /** Items skipped at the start. Default: 0. */
+  readonly offset?: number | undefined;
+  /** Requests the next page while the items of one are processed; two pages are in memory then. Default: `false`. */
+  readonly readAhead?: boolean | undefined;
+  /** Returns all items of a page, for pages that are not `{ data: [{ data }] }`. It must not skip any: fewer than `limit` end the list. */
+  readonly items?: ((page: unknown) => readonly T[]) | undefined;
+  /**
+   * Returns where the next page is, for lists with a cursor or a `Link` header instead of an `offset`: a URL of the API, a
+   * path, parameters that replace those of the same name, or `undefined` or `false` after the last page.
+   */
+  readonly next?: ((page: unknown, response: ApiResponse) => NextPage) | undefined;
+  /** Pages after which a list that has not ended is an error. Default: no limit. */
+  readonly maxPages?: number | undefined;
+}
+
+/** What `next` returns: where the next page is; `undefined` or `false` after the last one. */
+export type NextPage = string | URL | Query | URLSearchParams | false | undefined;
 
 /** A checked call, ready to be sent any number of times. */
 export interface CallRequest extends RequestTarget {

@@ -9,7 +9,7 @@ export interface FormDataLike {
   entries(): IterableIterator<[string, unknown]>;
 }
 
-/** A body that is not JSON. Streams and iterables can be sent once, all others any number of times. */
+/** A body that is not JSON. Streams and iterables can be sent once, all others repeatedly. */
 export type RequestBodyInit =
   | string
   | ArrayBuffer
@@ -24,11 +24,7 @@ export type RequestBodyInit =
 
 /** A body ready to be sent. */
 export interface RequestBody {
-  /**
-   * Returns what is sent. Called once for each try.
-   *
-   * @throws the error of a stream that broke before it could be sent
-   */
+  /** Returns what one try sends. @throws the error of a stream that broke before it could be sent */
   create(): HttpRequest['body'];
   /** Destroys a stream that will not be sent, or no further. */
   discard?(): void;
@@ -36,14 +32,14 @@ export interface RequestBody {
   readonly isReplayable: boolean;
   /** Default for `Content-Type`. */
   readonly contentType?: string | undefined;
-  /** Set if it is known and `create` returns a stream. */
+  /** Set if `create` returns a stream of a known length. */
   readonly contentLength?: number;
 }
 
 /**
  * Returns the body of a request, from the options `json` and `body`.
  *
- * @throws TypeError for both at once, for a value without a JSON form, for a stream that was read, and for any other kind
+ * @throws TypeError for both at once, a value without a JSON form, a stream that was read, and any other kind
  */
 export function requestBody(options: { readonly json?: unknown; readonly body?: unknown }): RequestBody | undefined {
   const { json, body } = options;
@@ -64,8 +60,7 @@ function givenBody(body: unknown): RequestBody {
   if (ArrayBuffer.isView(body)) return bytesBody(new Uint8Array(body.buffer, body.byteOffset, body.byteLength));
   if (Object.prototype.toString.call(body) === '[object FormData]') return formBody(body as FormDataLike);
   if (body instanceof Readable) return streamBody(body);
-  // By its tag: web streams cost an eighth of the import of the whole package, and the class of one realm does not know
-  // the streams of another.
+  // By its tag: loading the class costs an eighth of the package's import, and it does not know the streams of other realms.
   if (Object.prototype.toString.call(body) === '[object ReadableStream]') {
     const stream = body as ReadableStream;
     refuseUsed(stream.locked || isDisturbed(stream));
@@ -97,10 +92,10 @@ function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
 type WebRead = Promise<{ readonly done: boolean; readonly value?: unknown }>;
 
 /**
- * Returns what a web stream gives, in pieces: some give all of their bytes at once. Destroying it cancels the web stream
- * at once, also while a chunk is waited for.
+ * Returns the content of a web stream in pieces: some give all of their bytes at once. Destroying it cancels the web stream
+ * at once, even while it waits for a chunk.
  *
- * @param begun Reads that were begun already, in their order
+ * @param begun Reads that have begun already, in order
  */
 export function readableOf(
   reader: Pick<ReadableStreamDefaultReader, 'read' | 'cancel'>,
@@ -128,7 +123,7 @@ export function readableOf(
   });
 }
 
-/** A file of `fs.openAsBlob` is read while it is sent, anew for each try. */
+/** Each try reads the blob again: that of `fs.openAsBlob` is a file. */
 function blobBody(blob: Blob, contentType: string | undefined): RequestBody {
   return {
     create: () => readableOf(blob.stream().getReader()),
@@ -138,16 +133,15 @@ function blobBody(blob: Blob, contentType: string | undefined): RequestBody {
   };
 }
 
-/** Names and texts of a form have CRLF line breaks, as in browsers. */
+/** In names and texts of a form, which have CRLF instead, as in browsers. */
 const LINE_BREAK = /\r\n|\r|\n/g;
-const CRLF = '\r\n';
 
-/** Encodes a form as one Blob, which refers to its files and does not read them. @see RFC 7578 */
+/** Encodes a form as one Blob, which does not read the form's files yet. @see RFC 7578 */
 function formBody(form: FormDataLike): RequestBody {
   const boundary = `form-${crypto.randomUUID()}`;
   const parts = [...form.entries()].flatMap(([name, value]): (string | Blob)[] => {
-    const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${escapedQuotes(name.replace(LINE_BREAK, CRLF))}"`;
-    if (typeof value === 'string') return [`${disposition}\r\n\r\n${value.replace(LINE_BREAK, CRLF)}\r\n`];
+    const disposition = `--${boundary}\r\nContent-Disposition: form-data; name="${escapedQuotes(name.replace(LINE_BREAK, '\r\n'))}"`;
+    if (typeof value === 'string') return [`${disposition}\r\n\r\n${value.replace(LINE_BREAK, '\r\n')}\r\n`];
     if (!(value instanceof Blob))
       throw new TypeError('body: expected each file of the form to be a Blob or File of Node');
     const fileName = value instanceof File ? value.name : 'blob';
@@ -157,7 +151,7 @@ function formBody(form: FormDataLike): RequestBody {
   return blobBody(new Blob([...parts, `--${boundary}--\r\n`]), `multipart/form-data; boundary=${boundary}`);
 }
 
-/** Escapes a name as browsers do: it can end neither its line nor its quotes. */
+/** Escapes a name as browsers do, so that it ends neither its line nor its quotes. */
 function escapedQuotes(name: string): string {
   return name.replaceAll('\n', '%0A').replaceAll('\r', '%0D').replaceAll('"', '%22');
 }
@@ -171,14 +165,12 @@ function streamBody(body: Readable): RequestBody {
       if (body.errored) throw body.errored;
       return body;
     },
-    discard: () => {
-      body.destroy();
-    },
+    discard: () => void body.destroy(),
     isReplayable: false,
   };
 }
 
-/** Node's own takes web streams too; its types do not say so. */
+/** Takes web streams too; its types do not say so. */
 const isDisturbed = Readable.isDisturbed as (stream: object) => boolean;
 
 function refuseUsed(isUsed: boolean): void {

@@ -9,7 +9,7 @@ export type RequestHeaders =
   | Readonly<Record<string, string | number | readonly string[] | undefined>>
   | Iterable<readonly [string, string]>;
 
-/** Set by this package or by the HTTP connection; a caller that sets them breaks the request or leaks the token. */
+/** Set by this package or by the HTTP connection. A caller that set them would break the request or leak the token. */
 const RESERVED: ReadonlySet<string> = new Set([
   ...['authorization', 'proxy-authorization', 'host', 'content-length', 'expect', 'te', 'trailer'],
   ...['connection', 'proxy-connection', 'keep-alive', 'transfer-encoding', 'upgrade'],
@@ -41,32 +41,27 @@ export interface DefaultHeaders {
 
 /** Returns the `User-Agent` of the option `headers`, else that of the package. */
 export function userAgentOf(headers: RequestHeaders | undefined): string {
-  const pairs = requestHeaders(headers, undefined, ['user-agent', USER_AGENT]);
-  return pairs[pairs.findIndex((text, index) => index % 2 === 0 && text === 'user-agent') + 1] ?? USER_AGENT;
+  return headerIn(requestHeaders(headers, undefined, []), 'user-agent') ?? USER_AGENT;
 }
 
-/**
- * Returns the default headers, with those of the application for all of its requests in front.
- *
- * @throws TypeError like {@link requestHeaders}
- */
+/** Returns the default headers, with those of the option `headers` first. */
 export function defaultHeaders(own: RequestHeaders | undefined): DefaultHeaders {
   const accepting = (type: string, encoding: string) =>
     requestHeaders(own, undefined, ['accept', type, 'accept-encoding', encoding, 'user-agent', USER_AGENT]);
   return Object.freeze({
     parsed: accepting('application/json', ACCEPTED_ENCODINGS),
-    // Compressed downloads could not be resumed.
+    // A compressed download could not be resumed.
     streamed: accepting('*/*', 'identity'),
     fetched: accepting('*/*', ACCEPTED_ENCODINGS),
   });
 }
 
 /**
- * Returns the headers of a request, names and values in turn: those of the caller, those of the body, and the defaults
- * that neither replaces.
+ * Returns the headers of a request, names and values in turn: the caller's, and those of the body and the defaults that
+ * the caller does not replace.
  *
- * @throws TypeError for `Authorization`, `Host` and headers of the connection in any case, and for an invalid name or
- *   value (RFC 9110, 5.5 and 5.6.2). Its message never holds a value.
+ * @throws TypeError for `Authorization`, `Host`, headers of the connection, and an invalid name or value (RFC 9110, 5.5 and
+ *   5.6.2). Its message never holds a value.
  */
 export function requestHeaders(
   headers: RequestHeaders | undefined,
@@ -86,30 +81,25 @@ export function requestHeaders(
   return own;
 }
 
-/**
- * Reads the option `headers` of a strategy.
- *
- * @throws ConfigurationError that names the option
- */
+/** Reads the option `headers` of a strategy. @throws ConfigurationError that names the option */
 export function strategyHeaders(option: string, value: unknown): RequestHeaders {
   try {
     requestHeaders(value as RequestHeaders, undefined, []);
     return value as RequestHeaders;
   } catch (error) {
-    if (error instanceof TypeError) throw new ConfigurationError(error.message, { option });
-    throw error;
+    throw error instanceof TypeError ? new ConfigurationError(error.message, { option }) : error;
   }
 }
 
 /** Checks that the header of the access token is none of the option `headers`. @throws ConfigurationError */
 export function refuseHeader(headers: RequestHeaders | undefined, name: string | undefined): void {
-  if (name !== undefined && hasHeader(requestHeaders(headers, undefined, []), name))
+  if (name !== undefined && headerIn(requestHeaders(headers, undefined, []), name) !== undefined)
     throw optionError('headers', `expected no header ${name}: the option accessTokenHeader sets it`);
 }
 
-/** Returns true if a list of names and values has the header. @param name In lower case */
-export function hasHeader(headers: readonly string[], name: string): boolean {
-  return headers.some((text, index) => index % 2 === 0 && text === name);
+/** Returns the value of a header in a list of names and values. @param name In lower case */
+export function headerIn(headers: readonly string[], name: string): string | undefined {
+  return headers.find((_text, index) => index % 2 === 1 && headers[index - 1] === name);
 }
 
 function pairsOf(headers: RequestHeaders): (readonly [string, unknown])[] {
@@ -131,11 +121,10 @@ function checked(name: unknown, value: unknown, body: RequestBody | undefined): 
     throw new TypeError(`headers: ${lowerCase} is set by the client; leave it out`);
   }
   const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return values
-    .filter((one) => one !== undefined)
-    .flatMap((one) => {
-      const text = typeof one === 'number' ? String(one) : one;
-      if (typeof text === 'string' && /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(text)) return [lowerCase, text];
-      throw new TypeError(`headers: the value of ${lowerCase} is not valid (RFC 9110, 5.5)`);
-    });
+  return values.flatMap((one) => {
+    if (one === undefined) return [];
+    const text = typeof one === 'number' ? String(one) : one;
+    if (typeof text === 'string' && /^[\t\u0020-\u007e\u0080-\u00ff]*$/.test(text)) return [lowerCase, text];
+    throw new TypeError(`headers: the value of ${lowerCase} is not valid (RFC 9110, 5.5)`);
+  });
 }

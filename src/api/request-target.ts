@@ -1,4 +1,4 @@
-/** Value of a query parameter. A date is sent in ISO 8601, `undefined` is left out. */
+/** Value of a query parameter. A date is sent in ISO 8601; `undefined` is left out. */
 export type QueryValue = string | number | bigint | boolean | Date | undefined;
 
 /** Query parameters: an object, also one typed by an interface. An array repeats its name. */
@@ -6,19 +6,19 @@ export type Query =
   | Readonly<Record<string, QueryValue | readonly QueryValue[]>>
   | (object & { readonly [Symbol.iterator]?: never });
 
-/** Where a request goes, before its credential determines the base address. */
+/** Where a request goes. The base address depends on its credential. */
 export interface RequestTarget {
-  /** Encoded, with a leading slash. Below the API's base address, or of the whole origin if there is an `origin`. */
+  /** Encoded, with a leading slash. Below the API's base address, or the whole path if there is an `origin`. */
   readonly path: string;
   /** Empty, or with a leading `?`. */
   readonly query: string;
-  /** Set for a URL: the origin that it names, which has to be that of the API. */
+  /** The origin of a URL, which may have to be that of the API. */
   readonly origin?: string | undefined;
   /** True for `fetch`: the path may begin with the API path already, and redirects may lead anywhere on the origin. */
   readonly isWholeOrigin?: boolean;
 }
 
-/** Paths of plain segments, by far the most frequent: nothing to encode, nothing to guard against. */
+/** Paths of plain segments, which most are: there is nothing to encode or to refuse. */
 const PLAIN_PATH = /^\/?[\w~-][\w.~-]*(?:\/[\w~-][\w.~-]*)*\/?$/;
 
 /** Characters that a path needs escapes for (RFC 3986, 3.3), without `%`, whose escapes are checked separately. */
@@ -27,13 +27,12 @@ const TO_ENCODE = /[^\w.~!$&'()*+,;=:@/%-]+/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const FORBIDDEN = /[\u0000-\u001f\u007f\\]/;
 
-/** Only an attempt to get past a guard is encoded more often. */
+/** Only an attempt to get past the checks is encoded more often. */
 const MAX_DECODINGS = 5;
 
 /**
- * Returns the path of an API request below the API's base address, with a leading slash, percent-encoded if needed.
- *
- * The result stays below the base path of the same host, however often the service decodes it.
+ * Returns the path of a request below the API's base address, with a leading slash, percent-encoded if needed. It stays
+ * below that address, however often the service decodes it.
  *
  * @param path `projects/7` or `/projects/7`. Pass values in it through `encodeURIComponent`.
  * @throws TypeError for an absolute URL, `//host`, an empty or dot segment in any encoding, a backslash, a control
@@ -55,11 +54,6 @@ export function apiPath(path: unknown): string {
   refuse(/%(?![\da-f]{2})/i.test(rooted), 'has a percent sign that starts no escape; encode values');
   refuse(!rooted.isWellFormed(), 'has a lone surrogate');
   const encoded = rooted.replace(TO_ENCODE, encodeURIComponent);
-  checkEveryDecoding(encoded);
-  return encoded;
-}
-
-function checkEveryDecoding(encoded: string): void {
   try {
     decodeURIComponent(encoded);
   } catch {
@@ -68,19 +62,20 @@ function checkEveryDecoding(encoded: string): void {
   const texts = decodings(encoded);
   for (const text of texts) {
     refuse(FORBIDDEN.test(text), 'has a backslash or a control character');
-    // Some servers take `..;name` for `..`, and a URL parser drops the space at the end of a decoded segment.
+    // Some servers take `..;name` for `..`, and URL parsers drop the space at the end of a decoded segment.
     const names = text.split('/').map((segment) => segment.split(';', 1)[0]?.trim());
     refuse(names.includes('.') || names.includes('..'), 'has a dot segment');
   }
   refuse(texts.length > MAX_DECODINGS + 1, 'is encoded several times over');
+  return encoded;
 }
 
-/** Returns a path as it is, decoded once, twice and so on until no escape is left, at most six times. */
+/** Returns a path as it is, decoded once, twice and so on, until no escape is left or after six times. */
 export function decodings(path: string): readonly string[] {
   const texts = [path];
   for (let text = path; texts.length <= MAX_DECODINGS + 1; texts.push(text)) {
     const before = text;
-    // Byte by byte: only ASCII matters to the checks, and a second decoding need not be valid UTF-8.
+    // Byte by byte: the checks look for ASCII only, and a second decoding need not be valid UTF-8.
     text = before.replace(/%([\da-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
     if (text === before) break;
   }
@@ -93,10 +88,10 @@ function refuse(condition: boolean, reason: string): void {
 }
 
 /**
- * Returns the query part of a request: empty, or with a leading `?`.
+ * Returns the query of a request: empty, or with a leading `?`.
  *
- * @throws TypeError for a value without an obvious form in a query: objects, `null`, `NaN`, invalid dates, lone
- *   surrogates. Its message names the parameter and never its value.
+ * @throws TypeError for objects, `null`, `NaN`, invalid dates and lone surrogates as values. Its message names the parameter,
+ *   never its value.
  */
 export function queryString(query: Query | URLSearchParams | undefined): string {
   if (query === undefined) return '';
@@ -124,8 +119,8 @@ function encodeParameter(name: string, value: unknown): string {
 }
 
 /**
- * Returns the target of a URL or a path that `fetch` or a list's `next` names: a path below the base address, with its
- * query, or a URL, whose origin is checked when the request is made.
+ * Returns the target that `fetch` or the `next` of a list names: a path below the base address with its query, or a URL,
+ * whose origin is checked when the request is made.
  *
  * @throws TypeError for a path that {@link apiPath} refuses, and for a URL with credentials
  */

@@ -1,27 +1,8 @@
-import type { Readable } from 'node:stream';
 import { BufferedExchange, type ExchangeKind } from '../http/exchange.js';
 import { type HttpHeaders, type HttpResponse, headerValue } from '../http/message.js';
 import { mismatch, unusableResponse } from './api-error.js';
 import type { Attempt } from './call-decision.js';
-import type { CallRequest } from './call-options.js';
-
-/** A response of the API. */
-export interface ApiResponse<T = unknown> {
-  readonly status: number;
-  /** Names in lower case; a header that occurs more than once is an array. */
-  readonly headers: HttpHeaders;
-  /** The body: parsed if it is JSON, text (HTML too) as a string, other types as a `Buffer`, `undefined` if it is empty. */
-  readonly data: T;
-}
-
-/** A response of the API whose body is still to be read. */
-export interface ApiStream {
-  readonly status: number;
-  /** Names in lower case; a header that occurs more than once is an array. */
-  readonly headers: HttpHeaders;
-  /** Read it to its end or destroy it: until then it may hold a connection, and a slot of `concurrency`. */
-  readonly body: Readable;
-}
+import type { ApiResponse, CallRequest } from './call-options.js';
 
 /** The part of a response that every {@link ResponseMode} has. */
 export interface ResponseHead {

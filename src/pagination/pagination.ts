@@ -3,10 +3,9 @@ import { ApiCall } from '../api/api-call.js';
 import type { ClientParts } from '../api/api-context.js';
 import { ApiError, field, unusableResponse } from '../api/api-error.js';
 import { CallLimit } from '../api/call-limits.js';
-import { type RequestOptions, requestTo } from '../api/call-options.js';
-import type { PaginateOptions } from '../api/paginate-options.js';
+import { type ApiResponse, type PaginateOptions, type RequestOptions, requestTo } from '../api/call-options.js';
 import { apiPath, type Query, queryString, type RequestTarget, targetOf } from '../api/request-target.js';
-import { type ApiResponse, BUFFERED, responseOf } from '../api/response.js';
+import { BUFFERED, responseOf } from '../api/response.js';
 import { result } from '../checks.js';
 import { ofStrategy } from '../errors.js';
 
