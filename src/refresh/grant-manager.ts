@@ -166,7 +166,7 @@ export class GrantManager {
   reportOutcome(grantId: string, renewed: Credential, accepted: boolean): void {
     const { pauses, id } = this.#options.endpoint;
     if (accepted) {
-      pauses.end('renewed', grantId);
+      pauses.end(grantId, 'renewed');
       return;
     }
     const known = this.#known(grantId);

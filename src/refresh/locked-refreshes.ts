@@ -262,10 +262,10 @@ export class LockedRefreshes {
     const { id, overtaken } = run.refresh;
     try {
       const tokens = await endpoint.requestTokens(parameters, { mayRepeat: () => run.lock.maySend });
-      endpoint.pauses.succeeded(id, { countsForAll: false });
+      endpoint.pauses.succeeded(id, false);
       return await this.#save(run, grant, grantOfApplication(grant, tokens, clock(), endpoint.id));
     } catch (error) {
-      throw overtaken.aborted ? error : endpoint.pauses.failed(id, error, { countsForAll: false });
+      throw overtaken.aborted ? error : endpoint.pauses.failed(id, error, false);
     }
   }
 
@@ -279,7 +279,7 @@ export class LockedRefreshes {
     try {
       const mayRepeat = () => run.lock.maySend;
       const tokens = await endpoint.refresh(refreshToken, { mayRepeat, turn, isEarly: goodMs > 0 });
-      pauses.succeeded(id, { countsForAll: true });
+      pauses.succeeded(id, true);
       return tokens;
     } catch (error) {
       const { rotatedToken: rotated } = responseFactsOf(error);
@@ -289,7 +289,7 @@ export class LockedRefreshes {
       // The service was asked, and the stated end has passed.
       if (isRefusal && rotated === undefined && isPastEnd(grant, clock())) return undefined;
       // Nothing is remembered of a grant that has been replaced or deleted.
-      throw overtaken.aborted ? error : pauses.failed(id, error, { countsForAll: true, goodMs });
+      throw overtaken.aborted ? error : pauses.failed(id, error, true, goodMs);
     }
   }
 

@@ -137,7 +137,7 @@ export class Refresher {
 
   /** Returns how long the token endpoint is to be left alone, in milliseconds. */
   pauseMs(): number {
-    return this.#options.endpoint.pauses.forAllMs;
+    return this.#options.endpoint.pauses.beforeRequestMs();
   }
 
   /** Forgets a grant that a login replaces or a logout deletes. @param successor Grant of the login. Its own refresh goes on. */
@@ -198,7 +198,7 @@ export class Refresher {
       if (!refresh.parameters) await turn.wait(this.#closing.signal);
       result = await this.#locked.refresh(refresh);
       // Nothing is sent for now: the refreshes that wait for a slot end.
-      if (result.outcome === 'failed' && pauses.forAllMs > 0)
+      if (result.outcome === 'failed' && pauses.beforeRequestMs() > 0)
         for (const other of this.#inFlight.values()) other.turn.giveUp(() => pauses.error(other.id));
     } catch (error) {
       result = { outcome: 'failed', error, ...NOTHING_SENT };
