@@ -1,10 +1,10 @@
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
 import type { HttpClient } from '../http/http-client.js';
-import { retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { endpointUrl, isIssuer, tenantChanged } from './addresses.js';
 import { parseJsonObject } from './claims.js';
 import { ClientRequest, type ClientRequestOptions } from './client-request.js';
+import { outageOf } from './token-response.js';
 
 /** Options of a {@link RevocationEndpoint}. */
 export interface RevocationEndpointOptions extends ClientRequestOptions {
@@ -23,11 +23,7 @@ export interface RevocableTokens {
   readonly issuedBy?: string | undefined;
 }
 
-/**
- * Client of the service's revocation endpoint.
- *
- * @see RFC 7009
- */
+/** Client of the service's revocation endpoint. @see RFC 7009 */
 export class RevocationEndpoint {
   readonly #options: RevocationEndpointOptions;
   readonly #request: ClientRequest;
@@ -40,8 +36,8 @@ export class RevocationEndpoint {
   /**
    * Revokes the refresh token, which ends the grant at the service; without one, the access token.
    *
-   * @throws TokenError if the service refuses; ServiceUnavailableError if a later try makes sense; TokenResponseError for any
-   *   other answer
+   * @throws TokenError if the service refuses; ServiceUnavailableError if a retry makes sense; TokenResponseError for any other
+   *   answer
    * @see RFC 7009, 2.1 and 2.2
    */
   async revoke({ accessToken, refreshToken, issuedBy }: RevocableTokens): Promise<void> {
@@ -49,17 +45,15 @@ export class RevocationEndpoint {
     if (!isIssuer(issuedBy, endpointUrl(authUrl, revocationPath).origin)) throw tenantChanged();
     const hint = refreshToken === undefined ? 'access_token' : 'refresh_token';
     const request = this.#request.with({ token: refreshToken ?? accessToken, token_type_hint: hint });
-    const { status, headers, body } = await http.send(request).catch((error: unknown) => {
+    const response = await http.send(request).catch((error: unknown) => {
       if (!(error instanceof TransportError)) throw error;
       throw new ServiceUnavailableError('The revocation endpoint did not answer in full.', { cause: error });
     });
-    if (status === 408 || status === 429 || status >= 500) {
-      const waitMs = retryAfterMs(headers, clock());
-      const retryAfter = waitMs === undefined ? undefined : waitMs / 1000;
-      throw new ServiceUnavailableError(`The revocation endpoint answered with status ${status}.`, { retryAfter });
-    }
+    const outage = outageOf('revocation endpoint', response, clock());
+    if (outage) throw outage;
+    const { status, body } = response;
     const error = parseJsonObject(body)?.error;
-    // An unknown token needs no revocation: RFC 7009 answers with 200, others with this.
+    // An unknown token needs no revocation. RFC 7009 answers with 200; some services with this.
     if (error === 'invalid_token') return;
     if (typeof error === 'string' || (status >= 400 && status < 500)) {
       const message = `The revocation endpoint refused the request with status ${status}.`;

@@ -8,7 +8,7 @@ import { endpointUrl } from './addresses.js';
 import { ClientRequest, type ClientRequestOptions } from './client-request.js';
 import { Pauses } from './pauses.js';
 import { type EndsGrant, matchingCondition, type Refusal, shownBody, UNRECOGNIZED } from './refusal.js';
-import { RequestQueue, Turn } from './request-queue.js';
+import { RequestQueue, type Turn } from './request-queue.js';
 import {
   grantedScope,
   readTokenResponse,
@@ -20,11 +20,11 @@ import {
 
 /** How a token request is sent. */
 export interface TokenRequestOptions {
-  /** Asked before a request that could not be sent is made once more: the first try may have taken long. */
+  /** Asked before a request that could not be sent is repeated: the first try may have taken long. */
   readonly mayRepeat?: () => boolean;
-  /** The request's slot. Default: it is sent at once, and takes no slot of others. */
+  /** The request's slot. Default: it is sent at once, and takes none. */
   readonly turn?: Turn | undefined;
-  /** True while the access token is good: a refusal may mean that it is too early for a refresh, and is not reported. */
+  /** True while the access token is valid: a refusal may mean that it is too early, and is not reported. */
   readonly isEarly?: boolean;
 }
 
@@ -33,10 +33,10 @@ export interface TokenEndpointOptions extends ClientRequestOptions, TokenReading
   readonly http: HttpClient;
   /** A path below `authUrl`, or a whole URL. */
   readonly tokenPath: string;
-  /** Default: an `invalid_grant` ends a grant, and another refusal that repeats is reported. */
+  /** Default: `invalid_grant` ends a grant, and another refusal is reported when it repeats. */
   readonly endsGrant?: EndsGrant | undefined;
   readonly tokenParams?: TokenParams | undefined;
-  /** Stamped on tokens, of a tenant's strategy. */
+  /** Copied to the tokens of a tenant's strategy. */
   readonly issuedBy?: string | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
@@ -47,7 +47,7 @@ export type TokenParams =
   | Readonly<Record<string, string>>
   | ((request: { readonly grantType: string }) => Readonly<Record<string, string>>);
 
-/** Parameters of a token request. The client's ID and secret are none of them. */
+/** Parameters of a token request, without the client's ID and secret. */
 export interface TokenParameters {
   readonly grant_type: string;
   readonly [name: string]: string | number;
@@ -59,26 +59,26 @@ export interface TokenParameters {
  */
 export type ApplicationGrant = (grantId: string) => TokenParameters | undefined | Promise<TokenParameters | undefined>;
 
-/** The code of a callback, and the parameters of the authorization request that it answers. */
+/** The code of a callback, and parameters of its authorization request. */
 export interface AuthorizationCode {
   readonly code: string;
-  /** Exactly that of the authorization request (RFC 6749, 4.1.3); `undefined` for a code that the service has sent without one. */
+  /** Exactly that of the authorization request (RFC 6749, 4.1.3); `undefined` for a code that did not come from a login. */
   readonly redirectUri?: string | undefined;
   /** With PKCE (RFC 7636, 4.5). */
   readonly codeVerifier?: string | undefined;
-  /** Granted if the token response states no scope (RFC 6749, 5.1); `undefined` if it is not known. */
+  /** Granted if the token response states no scope (RFC 6749, 5.1); `undefined` if unknown. */
   readonly scope?: readonly string[] | undefined;
 }
 
-/** Refusals of a refresh that say nothing of the refresh token (RFC 6749, 5.2). */
+/** Refusals of a refresh that say nothing about the refresh token (RFC 6749, 5.2). */
 const ABOUT_THE_CLIENT: ReadonlySet<string | undefined> = new Set([
   ...['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'],
 ]);
 
-/** Largest number of refused refresh tokens that are remembered. */
+/** Maximum number of refused refresh tokens that are remembered. */
 const MAX_REFUSED = 100;
 
-/** Refusals of a code exchange that may mean that the body has the wrong format (RFC 6749, 5.2). */
+/** Refusals of a code that may mean that the body has the wrong format (RFC 6749, 5.2). */
 const ABOUT_THE_FORMAT: ReadonlySet<string | undefined> = new Set(['invalid_request', 'unsupported_grant_type']);
 
 const FORMAT_ADVICE = {
@@ -89,51 +89,37 @@ const FORMAT_ADVICE = {
 const TWO_READINGS =
   " They have characters that servers read in two ways: clientAuthentication 'basic' form-encodes them (RFC 6749, 2.3.1), 'basic-raw' does not, for servers that do not decode.";
 
-/**
- * Client of the service's token endpoint.
- *
- * Both calls reject with `TokenError`, `TokenResponseError` or `ServiceUnavailableError`.
- */
+/** Client of the service's token endpoint. Its calls reject with `TokenError`, `TokenResponseError` or `ServiceUnavailableError`. */
 export class TokenEndpoint {
   /** Time limit of one request, in milliseconds. */
   readonly timeoutMs: number;
   readonly origin: string;
-  /** Names this client of the endpoint, and with it this process, in the grants that it obtains. */
+  /** Identifies this client, and with it this process, in the grants that it obtains. */
   readonly id: string = randomBytes(6).toString('base64url');
-  /** What is not sent now, whichever manager of grants asks. */
   readonly pauses: Pauses;
+  readonly queue: RequestQueue;
   readonly #options: TokenEndpointOptions;
   readonly #request: ClientRequest;
-  readonly #queue: RequestQueue;
   /** Refresh tokens that were refused without ending their grant; `undefined` once that was reported. */
   #refused: Set<string> | undefined = new Set();
 
   constructor(options: TokenEndpointOptions) {
-    this.timeoutMs = options.timeoutMs;
-    this.origin = endpointUrl(options.authUrl, options.tokenPath).origin;
-    this.pauses = new Pauses(options.clock);
+    const { authUrl, tokenPath, timeoutMs, clock } = options;
+    this.timeoutMs = timeoutMs;
+    this.origin = endpointUrl(authUrl, tokenPath).origin;
+    this.pauses = new Pauses(clock);
+    this.queue = new RequestQueue(timeoutMs);
     this.#options = options;
-    this.#request = new ClientRequest(options, options.tokenPath);
-    this.#queue = new RequestQueue(options.timeoutMs);
+    this.#request = new ClientRequest(options, tokenPath);
   }
 
-  /** True while requests wait for a slot. */
-  get isBusy(): boolean {
-    return this.#queue.isFull;
-  }
-
-  /** Returns a turn to be waited for. @param isAwaited True if a page waits for the request. */
-  turn(isAwaited: boolean): Turn {
-    return new Turn(this.#queue, isAwaited);
-  }
-
-  /** Exchanges an authorization code for tokens. At once: a code is short-lived, and refreshes do not wait for logins. @see RFC 6749, 4.1.3 */
+  /** Exchanges an authorization code for tokens, without a slot: a code is short-lived. @see RFC 6749, 4.1.3 */
   async exchangeCode({ code, redirectUri, codeVerifier, scope }: AuthorizationCode): Promise<TokenSet> {
     const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
     const target = redirectUri === undefined ? {} : { redirect_uri: redirectUri };
     const sending = this.#send('authorization_code', { ...target, code, ...proof }, secrets);
-    // A code without a redirect URI did not come from a login: whoever sent it must not pause the refreshes of all users.
+    // Anyone can send a code that does not come from a login. It must not pause the refreshes of all users.
     if (redirectUri !== undefined)
       sending.then(
         () => this.pauses.exchanged(),
@@ -144,9 +130,8 @@ export class TokenEndpoint {
   }
 
   /**
-   * Exchanges a refresh token for a new pair. A service that rotates them invalidates the old one. If the response has
-   * none, the one that was sent stays valid, and is that of the pair. Resolves to `undefined` if the service says that the
-   * refresh token is dead: by `invalid_grant`, or as the option `endsGrant` knows it.
+   * Exchanges a refresh token for a new pair; one that the response does not replace stays valid. Resolves to `undefined` if
+   * the refresh token is dead: after `invalid_grant`, or as the option `endsGrant` decides.
    *
    * @see RFC 6749, 6
    */
@@ -164,19 +149,14 @@ export class TokenEndpoint {
         : refusal.error === 'invalid_grant';
       if (ends) return undefined;
       if (!endsGrant && !options?.isEarly) this.#noteRefusal(refreshToken, refusal);
-      // A refusal without an OAuth error is one nevertheless.
+      // A refusal without an OAuth error is still a refusal.
       throw error instanceof TokenError
         ? error
         : withFacts(new TokenError(error.message, { error: UNRECOGNIZED }), facts);
     }
   }
 
-  /**
-   * Gets tokens of the application itself. A refresh token in the response is not kept: the same request can be made again
-   * (RFC 6749, 4.4.3).
-   *
-   * @see RFC 6749, 4.4 and 4.5
-   */
+  /** Requests tokens for the application itself. Drops a refresh token in the response: the request can be repeated. @see RFC 6749, 4.4 and 4.5 */
   async requestTokens({ grant_type, ...fields }: TokenParameters, options?: TokenRequestOptions): Promise<TokenSet> {
     const tokens = await this.#send(grant_type, fields, secretsOf(fields), options);
     const scope = tokens.scope ?? grantedScope(fields.scope);
@@ -195,7 +175,7 @@ export class TokenEndpoint {
     return mayEnd && !this.#options.endsGrant ? advice : '';
   }
 
-  /** Warns, once, of a refresh token that is refused again: if it is dead, its user is stuck. */
+  /** Warns once about a refresh token that is refused again: if it is dead, its user is stuck. */
   #noteRefusal(refreshToken: string, refusal: Refusal): void {
     if (!this.#refused || ABOUT_THE_CLIENT.has(refusal.error)) return;
     if (!this.#refused.has(refreshToken)) {
@@ -213,7 +193,7 @@ export class TokenEndpoint {
     );
   }
 
-  /** @param secrets Values of `fields` that no message of an error quotes, whatever the answer says. */
+  /** @param secrets Values of `fields` that no error message quotes, whatever the answer says. */
   async #send(
     grantType: string,
     fields: Readonly<Record<string, string | number>>,
@@ -229,48 +209,45 @@ export class TokenEndpoint {
           )
         : (tokenParams ?? {});
     const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });
-    // Of a refusal, status and headers count without the body too.
-    const send = (): Promise<HttpResponse> =>
-      http.send(request).catch((error: unknown) => {
-        if (error instanceof TransportError && error.response) return error.response;
-        throw error;
-      });
-    const sendOrRepeat = async (): Promise<HttpResponse> => {
+    const send = async (isRepeated = false): Promise<HttpResponse> => {
       try {
-        return await send();
+        return await http.send(request);
       } catch (error) {
+        if (!(error instanceof TransportError)) throw error;
+        // Status and headers of a refusal count even if its body cannot be read.
+        if (error.response) return error.response;
         // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
-        if (!(error instanceof TransportError) || error.sent || error.kind !== 'connect') throw error;
-        if (mayRepeat?.() === false) throw error;
-        return await send();
+        if (isRepeated || error.kind !== 'connect' || mayRepeat?.() === false) throw error;
+        return await send(true);
       }
     };
+    let response: HttpResponse;
     try {
-      const response = await (turn ? turn.send(sendOrRepeat) : sendOrRepeat());
-      const tokens = readTokenResponse(response, {
-        ...this.#options,
-        isRenewable: grantType !== 'authorization_code',
-        now: clock(),
-        secrets: [...secrets, ...secretsOf(params), ...this.#request.secrets],
-        advice: (error, status) => this.#advice(grantType, error, status),
-      });
-      return issuedBy === undefined ? tokens : { ...tokens, issuedBy };
+      response = await (turn ? turn.send(send) : send());
     } catch (error) {
-      throw error instanceof TransportError ? failure(error) : error;
+      throw error instanceof TransportError ? unanswered(error) : error;
     }
+    const tokens = readTokenResponse(response, {
+      ...this.#options,
+      isRenewable: grantType !== 'authorization_code',
+      now: clock(),
+      secrets: [...secrets, ...secretsOf(params), ...this.#request.secrets],
+      advice: (error, status) => this.#advice(grantType, error, status),
+    });
+    return issuedBy === undefined ? tokens : { ...tokens, issuedBy };
   }
 }
 
-/** Returns the parameters that may be secrets. Short ones, such as ids, are parts of other words. */
+/** Parameters that an error message may quote. */
+const PUBLIC: ReadonlySet<string> = new Set(['scope', 'resource', 'audience']);
+
+/** Returns the parameters that may be secrets. Short ones, such as ids, occur in other words. */
 function secretsOf(fields: Readonly<Record<string, string | number>>): readonly string[] {
   const secret = Object.entries(fields).filter(([name, value]) => !PUBLIC.has(name) && `${value}`.length >= 8);
   return secret.map(([, value]) => `${value}`);
 }
 
-/** Parameters that a service may repeat in its words. */
-const PUBLIC: ReadonlySet<string> = new Set(['scope', 'resource', 'audience']);
-
-function failure(error: TransportError): Error {
+function unanswered(error: TransportError): Error {
   if (error.kind === 'too-large')
     return new TokenResponseError('The token endpoint answered with too many headers.', { cause: error });
   const message = error.sent

@@ -19,18 +19,18 @@ export interface TokenSet {
   readonly accessToken: string;
   /** `undefined` if the response had none: the previous one stays valid. */
   readonly refreshToken: string | undefined;
-  /** Lifetime of the access token from its arrival, in milliseconds. */
+  /** Of the access token, from its arrival, in milliseconds. */
   readonly lifetimeMs: number;
   /** The same if a refresh token can replace the access token. */
   readonly renewableLifetimeMs: number;
-  /** Lifetime of the refresh token from its arrival, in milliseconds; `undefined` if the response states none. */
+  /** The same of the refresh token; `undefined` if the response states none. */
   readonly refreshTokenLifetimeMs: number | undefined;
-  /** The scopes that are granted; `undefined` if the response states none. */
+  /** The granted scopes; `undefined` if the response states none. */
   readonly scope: readonly string[] | undefined;
   readonly claims: Claims;
   readonly subject: string | undefined;
   readonly organizationDomain: string | undefined;
-  /** Base address of the organization's API, if the option `enterpriseBaseUrl` is a function and has returned one. */
+  /** Base address of the organization's API, if the option `enterpriseBaseUrl` is a function that returned one. */
   readonly enterpriseUrl?: string | undefined;
   /** The response as received, for the application's `verify`. Holds the tokens. */
   readonly params: Readonly<Record<string, unknown>>;
@@ -53,7 +53,7 @@ export interface TokenReading {
 export interface TokenResponseContext extends TokenReading {
   /** Arrival of the response, in epoch milliseconds. */
   readonly now: number;
-  /** Values that were sent and must not come back in a message. */
+  /** Values that were sent. No message repeats them. */
   readonly secrets: readonly string[];
   /** True if the access token can be replaced, whether or not the response has a refresh token. */
   readonly isRenewable?: boolean | undefined;
@@ -64,20 +64,20 @@ export interface TokenResponseContext extends TokenReading {
 /** A token is visible ASCII (RFC 6749, appendix A). */
 export const VISIBLE_ASCII: RegExp = /^[\x21-\x7e]+$/;
 
-/** What the response says that an error stands for. */
+/** What a response says that an error reports. */
 interface ResponseFacts {
   /** Set for a response without a usable token. */
   readonly refusal?: Refusal;
-  /** The new refresh token of a response that is of no use otherwise: the service has invalidated the previous one by then. */
+  /** The new refresh token of a response that is otherwise unusable: the previous one is no longer valid. */
   readonly rotatedToken?: string | undefined;
   /** Its `Retry-After`. */
   readonly retryAfterMs?: number | undefined;
 }
 
-/** Keyed by the error, and no property of it: an error may be logged. */
+/** No property of the error, which may be logged. */
 const factsByError = new WeakMap<object, ResponseFacts>();
 
-/** Returns what is known of the response that an error of {@link readTokenResponse} stands for. */
+/** Returns what is known about the response that an error of {@link readTokenResponse} reports. */
 export function responseFactsOf(error: unknown): ResponseFacts {
   return factsByError.get(Object(error)) ?? {};
 }
@@ -86,6 +86,15 @@ export function responseFactsOf(error: unknown): ResponseFacts {
 export function withFacts<E>(error: E, facts: ResponseFacts): E {
   if (error instanceof Error) factsByError.set(error, facts);
   return error;
+}
+
+/** Returns the error for a status that a retry may change; `undefined` for any other. @param endpoint As a message names it */
+export function outageOf(endpoint: string, response: HttpResponse, now: number): ServiceUnavailableError | undefined {
+  const { status } = response;
+  if (status !== 408 && status !== 429 && status < 500) return undefined;
+  const waitMs = retryAfterMs(response.headers, now);
+  const retryAfter = waitMs === undefined ? undefined : waitMs / 1000;
+  return new ServiceUnavailableError(`The ${endpoint} answered with status ${status}.`, { retryAfter });
 }
 
 /**
@@ -97,26 +106,20 @@ export function withFacts<E>(error: E, facts: ResponseFacts): E {
  * @see RFC 6749, 5.1 and 5.2
  */
 export function readTokenResponse(response: HttpResponse, context: TokenResponseContext): TokenSet {
-  const { status } = response;
-  const waitMs = retryAfterMs(response.headers, context.now);
-  if (status === 408 || status === 429 || status >= 500) {
-    throw new ServiceUnavailableError(
-      `The token endpoint answered with status ${status}. The same request can be made again later.`,
-      { retryAfter: waitMs === undefined ? undefined : waitMs / 1000 },
-    );
-  }
+  const { status, bodyFault } = response;
+  const outage = outageOf('token endpoint', response, context.now);
+  if (outage) throw outage;
   const body = status >= 200 && status < 300 ? parseJsonObject(response.body) : undefined;
-  if (!body || !(isToken(body.access_token) || isToken(body.refresh_token))) {
-    const refusal = readRefusal(response, context.secrets);
-    const found = response.bodyFault ? UNREAD[response.bodyFault] : body && faultOf(body.access_token);
-    throw withFacts(errorOf(refusal, context, found), { refusal, retryAfterMs: waitMs });
-  }
+  const rotatedToken = isToken(body?.refresh_token) ? body.refresh_token : undefined;
   try {
-    return readTokenSet(body, context);
+    if (body && (isToken(body.access_token) || rotatedToken !== undefined)) return readTokenSet(body, context);
   } catch (error) {
-    const { refresh_token: rotated } = body;
-    throw withFacts(error, { rotatedToken: isToken(rotated) ? rotated : undefined, retryAfterMs: waitMs });
+    throw withFacts(error, { rotatedToken, retryAfterMs: retryAfterMs(response.headers, context.now) });
   }
+  const refusal = readRefusal(response, context.secrets);
+  const found = bodyFault ? UNREAD[bodyFault] : body && accessTokenFault(body.access_token);
+  const error = refusalError(refusal, context, found);
+  throw withFacts(error, { refusal, retryAfterMs: retryAfterMs(response.headers, context.now) });
 }
 
 const UNREAD = {
@@ -124,46 +127,38 @@ const UNREAD = {
   encoding: 'a damaged content encoding',
 } as const;
 
-/** Returns true for a token that a header can carry: nothing but visible ASCII (RFC 6750, 2.1; RFC 6749, A.12 without the space). */
+/** Returns true for a token that a header can carry (RFC 6750, 2.1; RFC 6749, A.12 without the space). */
 function isToken(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_TOKEN_LENGTH && VISIBLE_ASCII.test(value);
 }
 
-/** Returns what is wrong with an access token. */
-function faultOf(token: unknown): string {
+function accessTokenFault(token: unknown): string {
   if (typeof token !== 'string' || token === '') return 'no access_token';
   if (token.length > MAX_TOKEN_LENGTH) return `an access_token over ${MAX_TOKEN_LENGTH} characters`;
   return 'an access_token with characters that no header can carry';
 }
 
-function hasText(value: unknown): boolean {
-  return value !== undefined && value !== null && value !== '';
-}
-
-function readTokenSet(body: Readonly<Record<string, unknown>>, context: TokenResponseContext): TokenSet {
-  const { access_token: accessToken, refresh_token: refreshToken } = body;
-  if (!isToken(accessToken)) throw responseError(faultOf(accessToken));
+function readTokenSet(body: TokenResponseFields, context: TokenResponseContext): TokenSet {
+  const { access_token: accessToken, expires_in: expiresIn } = body;
+  if (!isToken(accessToken)) throw responseError(accessTokenFault(accessToken));
   const type = body.token_type ?? 'bearer';
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
     throw responseError('a token_type other than bearer');
-  const hasRefreshToken = hasText(refreshToken);
-  if (hasRefreshToken && typeof refreshToken !== 'string') throw responseError('a refresh_token that is not a string');
-  if (typeof refreshToken === 'string' && refreshToken.length > MAX_TOKEN_LENGTH) {
+  const refreshToken = body.refresh_token ?? '';
+  if (typeof refreshToken !== 'string') throw responseError('a refresh_token that is not a string');
+  if (refreshToken.length > MAX_TOKEN_LENGTH)
     throw responseError(`a refresh_token over ${MAX_TOKEN_LENGTH} characters`);
-  }
   // A space is allowed (RFC 6749, A.17).
-  if (typeof refreshToken === 'string' && /[^\x20-\x7e]/.test(refreshToken)) {
-    throw responseError('a refresh_token with characters beyond visible ASCII');
-  }
+  if (/[^\x20-\x7e]/.test(refreshToken)) throw responseError('a refresh_token with characters beyond visible ASCII');
   const claims = readClaims(accessToken);
-  const renewableLifetimeMs = renewableLifetime(body.expires_in, claims, context);
-  // No standard has a field for it. A senseless value is ignored.
+  const renewableLifetimeMs = renewableLifetime(expiresIn, claims, context);
+  const isRenewable = refreshToken !== '' || context.isRenewable;
+  // No standard has a field for it. An invalid value is ignored.
   const refreshTokenSeconds = secondsOf(body.refresh_token_expires_in) ?? secondsOf(body.refresh_expires_in);
   return {
     accessToken,
-    refreshToken: hasRefreshToken ? String(refreshToken) : undefined,
-    lifetimeMs:
-      hasRefreshToken || context.isRenewable ? renewableLifetimeMs : wholeLifetime(body.expires_in, claims, context),
+    refreshToken: refreshToken === '' ? undefined : refreshToken,
+    lifetimeMs: isRenewable ? renewableLifetimeMs : wholeLifetime(expiresIn, claims, context),
     renewableLifetimeMs,
     refreshTokenLifetimeMs: refreshTokenSeconds === undefined ? undefined : refreshTokenSeconds * 1000,
     scope: grantedScope(body.scope, context.grantedScopes),
@@ -183,18 +178,16 @@ const MIN_GUESS_S = 60;
 /** Assumed if nothing states the lifetime of a token that can be replaced. */
 const DEFAULT_LIFETIME_S = 3600;
 
-/** Lifetime of an access token that does not expire, in milliseconds. A finite number: it is kept as JSON. */
+/** Lifetime of an access token that does not expire, in milliseconds. Finite, because it is stored as JSON. */
 export const NO_END_MS: number = 100 * YEAR_S * 1000;
 
-/** What decides over a lifetime beside the token response. */
 type LifetimeContext = Pick<TokenResponseContext, 'now' | 'accessTokenLifetime'>;
 
 /**
- * Returns the lifetime of an access token that can be replaced, in milliseconds: at most 24 hours, and never so short that
- * refreshes follow each other.
+ * Returns the lifetime of an access token that can be replaced, in milliseconds: at most 24 hours.
  *
- * `expires_in` counts if it is from a second to ten years, as a number or a numeric string. Otherwise the `exp` of the
- * token does, then the option `accessTokenLifetime`, then an hour.
+ * `expires_in` counts if it is a number or a numeric string, from a second to ten years; else the `exp` of the token, else
+ * the option `accessTokenLifetime`, else an hour. The last three count as a minute at least: refreshes must not be constant.
  *
  * @see RFC 6749, 5.1; RFC 7519, 4.1.4
  */
@@ -205,10 +198,7 @@ export function renewableLifetime(expiresIn: unknown, claims: Claims, context: L
   return Math.min(Math.max(guess, MIN_GUESS_S), DAY_S) * 1000;
 }
 
-/**
- * Returns the lifetime of an access token that nothing can replace, in milliseconds: in full, because the login ends with it.
- * Ten years and more, 0 and -1 mean that it does not expire.
- */
+/** Returns the lifetime of an access token that nothing can replace, in milliseconds. Ten years and more, 0 and -1 mean no end. */
 export function wholeLifetime(expiresIn: unknown, claims: Claims, context: LifetimeContext): number {
   const isEndless = /^(?:0|-1)$/.test(String(expiresIn));
   const stated = isEndless ? Infinity : secondsOf(expiresIn, Infinity);
@@ -216,7 +206,7 @@ export function wholeLifetime(expiresIn: unknown, claims: Claims, context: Lifet
   return seconds >= TEN_YEARS_S ? NO_END_MS : seconds * 1000;
 }
 
-/** Returns the seconds from `iat` to `exp`, which leaves this machine's clock out of it; without `iat`, from now. */
+/** Returns the seconds from `iat` to `exp`, which does not depend on this machine's clock; without `iat`, from now. */
 function claimedLifetime({ exp, iat }: Claims, now: number, max?: number): number | undefined {
   return typeof exp === 'number' ? secondsOf(exp - (typeof iat === 'number' ? iat : now / 1000), max) : undefined;
 }
@@ -226,22 +216,22 @@ function secondsOf(value: unknown, max = TEN_YEARS_S): number | undefined {
   return typeof seconds === 'number' && seconds >= 1 && seconds <= max ? seconds : undefined;
 }
 
-/** Maximum length of all granted scope names together, in characters: they are kept with each grant. */
+/** Maximum length of a grant's scope, in characters: it is stored with the grant. */
 const MAX_SCOPE_LENGTH = 8 * 1024;
 
-/** Returns the names of a text of scopes, each once. Separated by white space, or by commas as some services do. */
+/** Returns the names in a scope, each once. Some services separate them by commas. */
 export function scopeNames(text: string): readonly string[] {
   return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ''))];
 }
 
-/** Maps the names of granted scopes to those by which the application knows them: aliases, and scopes that others imply. */
+/** Maps granted scopes to the application's names for them: aliases, and scopes that others imply. */
 export type GrantedScopes = (names: string[]) => string[];
 
 /**
- * Reads the `scope` of a token response: a text, or a list of names as some services send it. Returns `undefined` if the
- * response names none: then the scopes that were asked for are granted.
+ * Reads the `scope` of a token response: a string, or a list as some services send it. Returns `undefined` for none: the
+ * scopes of the request are granted.
  *
- * @throws ConfigurationError if the application's function throws, or returns anything but a list of texts
+ * @throws ConfigurationError if the application's function throws, or returns anything but a list of strings
  * @see RFC 6749, 5.1
  */
 export function grantedScope(value: unknown, map?: GrantedScopes): readonly string[] | undefined {
@@ -255,10 +245,10 @@ export function grantedScope(value: unknown, map?: GrantedScopes): readonly stri
   throw check.optionError('grantedScopes', 'expected a function that returns a list of texts');
 }
 
-/** Returns the error for an answer without a usable token. @param fault What is wrong with it, if that is known */
-function errorOf(refusal: Refusal, { advice }: TokenResponseContext, fault?: string): TokenError | TokenResponseError {
+/** Returns the error for an answer without a usable token. @param fault What is wrong with it, if known */
+function refusalError(refusal: Refusal, { advice }: TokenResponseContext, fault?: string): Error {
   const { status, body, description } = refusal;
-  const isRefusal = status >= 400 ? isObject(body) || refusal.error !== undefined : saysError(body);
+  const isRefusal = status >= 400 ? isObject(body) || refusal.error !== undefined : reportsError(body);
   if (isRefusal) {
     const error = identifierOf(refusal);
     const said = description ? ` (${description})` : '';
@@ -274,10 +264,11 @@ function errorOf(refusal: Refusal, { advice }: TokenResponseContext, fault?: str
   return responseError(found, advice?.(undefined, status));
 }
 
-/** Returns true for a success that holds an error, as that of GitHub and Slack does. */
-function saysError(body: unknown): boolean {
+/** Returns true if the body of a success reports an error, as those of GitHub and Slack do. */
+function reportsError(body: unknown): boolean {
   const { error, errors }: Partial<Record<'error' | 'errors', unknown>> = Object(body);
-  return hasText(error) || hasText(errors) || (typeof body === 'string' && /(?:^|&)error=/.test(body));
+  const isError = (value: unknown) => value !== undefined && value !== null && value !== '';
+  return isError(error) || isError(errors) || (typeof body === 'string' && /(?:^|&)error=/.test(body));
 }
 
 function isObject(value: unknown): boolean {

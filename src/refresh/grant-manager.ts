@@ -72,7 +72,7 @@ export class GrantManager {
     this.access = this.repository.access;
     const { revocation, endpoint, onGrant } = options;
     this.#revocations =
-      revocation && new Revocations({ endpoint: revocation, isBusy: () => endpoint.isBusy, onRevoked: onGrant });
+      revocation && new Revocations({ endpoint: revocation, isBusy: () => endpoint.queue.isFull, onRevoked: onGrant });
     this.#unsaved = new UnsavedGrants(this.repository, (grantId, event, grant) => {
       onRefresh(grantId, event);
       if (event.outcome === 'discarded') this.#revokeUnlessStored(grantId, grant);

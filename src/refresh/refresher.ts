@@ -4,6 +4,7 @@ import type { RefreshEvent } from '../events.js';
 import { type Grant, hasSameTokens, isEmptyGrant, isPastEnd } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
 import { TransportError } from '../http/transport-error.js';
+import { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import {
   LockedRefreshes,
@@ -169,7 +170,7 @@ export class Refresher {
 
   #start(id: string, seen: Grant, trigger: RefreshEvent['trigger'], isAwaited: boolean): SharedRefresh {
     const overtaking = new AbortController();
-    const turn = this.#options.endpoint.turn(isAwaited);
+    const turn = new Turn(this.#options.endpoint.queue, isAwaited);
     const refresh: RefreshInFlight = { id, seen, trigger, turn, overtaken: overtaking.signal };
     const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
     const shared = Object.assign(refresh, { overtaking, result });

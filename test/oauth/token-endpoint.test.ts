@@ -1,6 +1,7 @@
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
+import { Turn } from '../../src/oauth/request-queue.js';
 import { TokenEndpoint, type TokenEndpointOptions } from '../../src/oauth/token-endpoint.js';
 import { Secret } from '../../src/redaction.js';
 import {
@@ -70,12 +71,12 @@ test.each<[string, 'code' | 'refresh', number, object, string]>([
 });
 
 describe('a code exchange', () => {
-  test('is sent at once, whatever is under way, and takes no turn of a refresh', async () => {
+  test('is sent at once, whatever is under way, and takes no slot of a refresh', async () => {
     const held: (() => void)[] = [];
     server.always((socket, request) => void held.push(() => json(good)(socket, request)));
     const client = endpoint();
     const exchanges = Array.from({ length: 20 }, () => client.exchangeCode({ code: 'c' }));
-    const turn = client.turn(true);
+    const turn = new Turn(client.queue, true);
     await turn.wait();
     const refresh = client.refresh('refresh', { turn });
     await server.received(21);
