@@ -39,7 +39,7 @@ export class LoginReturns {
 
   /** Returns true if the request may have the cookie. Most have none. */
   hasCookie(cookieHeader: string | undefined): boolean {
-    return cookieHeader !== undefined && this.#cookie.isSet({ cookieHeader });
+    return cookieHeader?.includes(this.#cookie.name) === true;
   }
 
   /**

@@ -35,6 +35,8 @@ export interface CredentialSource {
    * @throws NotAuthorizedError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError, ConfigurationError
    */
   credential(): Credential | Promise<Credential>;
+  /** True if the first credential was not refreshed, though it may have expired. */
+  readonly mayBeExpired?: boolean;
   /**
    * Checks a credential that may have expired, and refreshes it if it has. Afterwards `authorized` is true only if the service
    * still accepts the grant. Never rejects. Returns `undefined` if there is nothing to wait for.

@@ -150,8 +150,8 @@ export class FrameLogins implements Popups {
     { challenge }: FrameTarget,
     session: HandOver,
   ): Promise<{ readonly code: string; readonly withdraw: () => void } | undefined> {
-    const { settings, grants } = this.#runtime;
-    const manager = grants.managerFor(req);
+    const { settings, managers } = this.#runtime;
+    const manager = managers.for(req);
     const code = await this.#handOvers.put(manager.access, challenge, session);
     if (code === undefined) return undefined;
     const discardUntaken = async () => {
@@ -167,8 +167,8 @@ export class FrameLogins implements Popups {
   /** Discards the grant of a popup whose login the application has refused, unless the grant may be that of the user's tabs. */
   discard(req: IncomingMessage, { grantId }: FramePopup, isOfFrame: boolean): void {
     if (grantId === undefined || !(isOfFrame || isRandomGrantId(grantId))) return;
-    this.#runtime.grants
-      .managerFor(req)
+    this.#runtime.managers
+      .for(req)
       .discard(grantId)
       .catch(() => {});
   }
@@ -180,10 +180,10 @@ export class FrameLogins implements Popups {
    * @throws TokenStoreError if a store fails
    */
   async take(req: IncomingMessage, code: string, verifier: string): Promise<boolean> {
-    const { settings, grants } = this.#runtime;
+    const { settings, grants, managers } = this.#runtime;
     const before = sessionOf(req);
     if (!before) return false;
-    const manager = grants.managerFor(req);
+    const manager = managers.for(req);
     const taken = await this.#handOvers.take(manager.access, code, verifier);
     if (!taken) return false;
     const former = grants.referenceOf(req);

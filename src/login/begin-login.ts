@@ -27,10 +27,10 @@ export function beginLogin(
   own: string | undefined,
   options: RouteOptions,
 ): void {
-  const { settings, grants, advice } = context;
+  const { settings, grants, managers, advice } = context;
   const { req, headers, path } = visit;
   advice.beforeLogin(visit);
-  grants.managerFor(req);
+  managers.for(req);
   if (isPrefetch(headers) && !isFetch(headers)) {
     throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }

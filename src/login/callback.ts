@@ -65,7 +65,7 @@ export async function handleCallback(
   options: RouteOptions,
   query: CallbackQuery,
 ): Promise<void> {
-  const { grants, popups, advice, settings } = context;
+  const { managers, popups, advice, settings } = context;
   const { req } = visit;
   const popup = popups?.popupOf(req);
   const isConnection = Boolean(options.assignProperty);
@@ -74,7 +74,7 @@ export async function handleCallback(
   const route = { callbackURL, isConnection, establishesSession, page, failureRedirect: options.failureRedirect };
   // A popup does not redirect, and its frame fetches the session by a same-site request.
   advice.beforeCallback(visit, establishesSession, Boolean(page) && !popup);
-  const manager = grants.managerFor(req);
+  const manager = managers.for(req);
   const sessionAtStart = isConnection ? JSON.stringify({ ...sessionOf(req) }) : undefined;
   const startedAt = performance.now();
   let isReported = false;

@@ -12,11 +12,7 @@ export const loginRoute: Optional<string | undefined> = withDefault(undefined, (
   throw optionError(option, 'expected the path of the login route, such as /login');
 });
 
-/**
- * Returns the login route for a request, where `{tenant}` stands for its tenant; `undefined` if it has none.
- *
- * @param client That of the request, if there is one.
- */
+/** Returns the login route for a request's client, where `{tenant}` stands for its tenant; `undefined` if it has none. */
 export function loginFor(login: string | undefined, client: ApiClient | undefined): string | undefined {
   if (!login?.includes('{tenant}')) return login;
   return client?.tenant && login.replaceAll('{tenant}', client.tenant);
@@ -27,7 +23,7 @@ export function isLoginRoute({ browserUrl }: Visit, login: string): boolean {
   return asRouted(pathOf(browserUrl)) === asRouted(pathOf(login));
 }
 
-/** Returns true for a callback of a login that this browser has begun. */
+/** Returns true for the callback of a login that this browser began. */
 export function isCallback({ query, cookieHeader }: Visit): boolean {
   return (
     /^[\w-]{43}$/.test(query.get('state') ?? '') &&
@@ -36,16 +32,13 @@ export function isCallback({ query, cookieHeader }: Visit): boolean {
   );
 }
 
-/** Requests whose address may hold a signed token that names a user: its query must not be passed on. */
+/** Requests whose address may hold a signed token that names a user: the query must not be passed on. */
 export const holdsToken: WeakSet<IncomingMessage> = new WeakSet();
 
 /** Matches a path that may hold a signed token: 240 bits of base64url in a row, as signatures have. A UUID is shorter. */
 const MAY_BE_TOKEN = /[\w-]{40}/;
 
-/**
- * Matches an address that holds a JSON Web Token: base64url of `{"…`, and two dots. It looks from the first dot back, so that it
- * reads a long address once.
- */
+/** Matches an address with a JSON Web Token: base64url of `{"…`, and two dots. Looks back from a dot, to read a long one once. */
 export const JWT: RegExp = /\.(?<=eyJ[\w-]{12,}\.)[\w-]*\./;
 
 /** Returns the page that a login leads back to. */
@@ -55,7 +48,7 @@ export function pageOf({ req, browserUrl: url }: Visit): string {
   return MAY_BE_TOKEN.test(path) ? '/' : safeReturnTo(path);
 }
 
-/** Redirects a browser to the login route, which leads back to the requested page. @param client That of the request, if there is one. */
+/** Redirects a browser to the login route, which leads back to the requested page. @param client The request's, if it has one. */
 export function redirectToLogin(visit: Visit, res: ServerResponse, login: string, client: ApiClient | undefined): void {
   const page = pageOf(visit);
   const whole = withReturnTo(login, page);
@@ -63,11 +56,10 @@ export function redirectToLogin(visit: Visit, res: ServerResponse, login: string
   const help = client && loginHelpOf(client);
   if (client && help) {
     const { grantId, authorized, isRefused } = partsOf(client).source;
-    // A login that leads here again is a round.
+    // A login that leads here again counts as a round.
     if (isRefused) help.returns.recordUseless(visit, res);
     else if (grantId !== undefined && !authorized) help.returns.recordReturn(visit, res, 'lost');
-    // For a login page of the application that links to the login route. The user has not asked for a prefetched page yet. A long
-    // page stands in one place only.
+    // For a login page of the application that links to the login route. The user has not asked for a prefetched page yet.
     if (!isPrefetch(visit.headers)) help.returnCookie.remember(visit, res, page, location.length);
   }
   res.setHeader('Cache-Control', 'no-store');

@@ -53,7 +53,7 @@ async function removeGrant({ settings, managers, grants, clients }: Runtime, req
   const attached = clients.end(req);
   const grantId = current ?? attached;
   if (grantId === undefined) return false;
-  await managers.for(req)?.remove(grantId);
+  await managers.for(req).remove(grantId);
   return true;
 }
 

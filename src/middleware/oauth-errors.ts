@@ -36,9 +36,7 @@ export interface OAuthErrorsOptions {
   readonly log?: ((error: OAuthAppError) => void) | false | undefined;
 }
 
-type Log = NonNullable<OAuthErrorsOptions['log']>;
-
-// Looks both up at each call, so that an application can set them later.
+// Looks both up at each call: an application may set them later.
 const logToConsole = (error: unknown): void => {
   if (process.env.NODE_ENV !== 'test') console.error(error);
 };
@@ -47,9 +45,9 @@ const logToConsole = (error: unknown): void => {
  * Creates an error handler for the errors of this package alone; all others go on to the next handler.
  *
  * A browser that requests a page without being authorized is redirected to `login`, which leads back to the page; not from the
- * routes of login and callback. Any other request gets the error's status, `Retry-After` if it has one, and
- * `{ error, message }` as JSON, or `CODE: message` as text. The message holds no word of the service, and nothing that is meant
- * for the developer: such errors are logged. Mount it after all routes.
+ * routes of login and callback. Any other request gets the error's status, `Retry-After` if there is one, and
+ * `{ error, message }` as JSON, or `CODE: message` as text. The message quotes nothing of the service, and nothing that is meant
+ * for the developer, which is logged. Mount it after all routes.
  *
  * @throws ConfigurationError that names the wrong or unknown option
  * @example
@@ -60,25 +58,20 @@ const logToConsole = (error: unknown): void => {
 export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
   const { login: route, log } = readOptions('oauthErrors(options)', options, {
     login: loginRoute,
-    log: withDefault(logToConsole, (option, value) => (value === false ? false : fn<Log>(option, value))),
+    log: withDefault(logToConsole, (option, value) =>
+      value === false ? false : fn<(error: OAuthAppError) => void>(option, value),
+    ),
   });
   // Express recognizes error handlers by their four parameters.
   return function answerError(error, req, res, next) {
     if (!(error instanceof OAuthAppError) || res.headersSent) return next(error);
-    // Whoever lacks a scope (403) is logged in: another login would lead here again.
-    // Nor could it help a frame whose requests name their user.
-    const namesUser = holdsToken.has(req) && isInFrame(req.headers);
     const client = clientOf(req, error.strategy);
     const login = loginFor(route, client);
-    // The service refuses to renew the grant of this request, which a login replaces.
-    const isOfToken = error instanceof TokenError || error instanceof TokenResponseError;
-    const isStranded = isOfToken && client !== undefined && partsOf(client).source.isRefused === true;
-    const needsLogin = (isStranded || (error instanceof NotAuthorizedError && error.status === 401)) && !namesUser;
-    const visit = new Visit(req);
-    // An error of a login itself, as of `verify`, would come back with the next login.
-    const isOfLogin = login !== undefined && (isLoginRoute(visit, login) || isCallback(visit));
-    if (needsLogin && login !== undefined && isPageRequest(req.method, req.headers) && !isOfLogin)
-      return redirectToLogin(visit, res, login, client);
+    if (login !== undefined && isPageRequest(req.method, req.headers) && needsLogin(error, req, client)) {
+      const visit = new Visit(req);
+      // An error of the login itself, as of `verify`, would come back with the next one.
+      if (!isLoginRoute(visit, login) && !isCallback(visit)) return redirectToLogin(visit, res, login, client);
+    }
     const message = messageOf(error);
     const isText = prefersText(req);
     // A rejection of an async one would end the process.
@@ -94,6 +87,17 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     res.setHeader('Content-Length', Buffer.byteLength(body));
     res.end(req.method === 'HEAD' ? undefined : body);
   };
+}
+
+/** Returns true if a login can resolve an error. */
+function needsLogin(error: OAuthAppError, req: IncomingMessage, client: ApiClient | undefined): boolean {
+  // Requests of the frame name their user, whoever logs in.
+  if (holdsToken.has(req) && isInFrame(req.headers)) return false;
+  // Whoever lacks a scope (403) is logged in: another login would lead here again.
+  if (error instanceof NotAuthorizedError) return error.status === 401;
+  // The service refuses to renew the request's grant, which a login replaces.
+  const isOfToken = error instanceof TokenError || error instanceof TokenResponseError;
+  return isOfToken && client !== undefined && partsOf(client).source.isRefused === true;
 }
 
 /** Returns the request's client of a strategy, whatever its property. */

@@ -68,12 +68,9 @@ const AUTHORIZATION_READERS: Readers<{
 
 /** Creates the middleware `requireAuthorization`, for which scopes of pages have to be installed. @throws ConfigurationError */
 export function requireGrant(options: RequireAuthorizationOptions = {}): Handler {
-  const {
-    login: route,
-    property,
-    scope: needed,
-    frame,
-  } = readOptions('requireAuthorization(options)', options, AUTHORIZATION_READERS);
+  const read = readOptions('requireAuthorization(options)', options, AUTHORIZATION_READERS);
+  const { login: route, property, scope: needed, frame } = read;
+  const hasLogin = route !== undefined || frame !== undefined;
   return function passIfAuthorized(req, res, next) {
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
@@ -83,54 +80,37 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
       return next(ofStrategy(noClient(property, isDouble), strategyName));
     }
     const { source, context } = partsOf(client);
-    const login = loginFor(route, client);
-    const checked = loginHelpOf(client)?.logoutRoutes.has(req) ? undefined : source.prepareFully?.();
-    const hasLogin = login !== undefined || frame !== undefined;
+    const mayPrepare = source.mayBeExpired && !loginHelpOf(client)?.logoutRoutes.has(req);
+    const checked = mayPrepare ? source.prepareFully?.() : undefined;
     // A login replaces a grant that the service refuses to renew. Scripts go on, and their calls say why they fail.
     const isStranded = !checked && source.isRefused === true && hasLogin && isPageRequest(req.method, req.headers);
     // If the grant could not be loaded, its scopes are unknown: the error says why.
     const isUnknown = needed.length > 0 && source.authorized && source.scope === undefined && !isStranded;
     const pending: Promise<unknown> | undefined = checked ?? (isUnknown ? client.credentials() : undefined);
-    // Nothing else catches what is thrown by then, such as for a response that a time-out has sent.
+    // Nothing else catches what is thrown by then, such as for a response that a timeout has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
     const granted = source.authorized ? (source.scope ?? []) : [];
     const missing = needed.filter((name) => !granted.includes(name));
     try {
       const gate = frame?.(req);
       if (!source.authorized || missing.length > 0 || isStranded) {
-        const refusal = source.authorized ? scopeError(missing, granted) : new NotAuthorizedError(LOG_IN);
         const isPage = isPageRequest(req.method, req.headers);
-        switch (answerTo({ isPage, isFramed: gate?.isFor(req) === true, hasRoute: login !== undefined, isStranded })) {
-          case 'button': {
-            if (source.authorized && gate?.isRefused(req, missing)) throw refusal;
-            const names = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
-            return gate?.answer(req, res, names, source.authorized && !isStranded);
-          }
-          case 'login':
-            return redirectOrThrow(new Visit(req), res, login ?? '', client, missing, refusal);
-          case 'refuse':
-            throw refusal;
-          case 'pass':
+        const login = isPage ? loginFor(route, client) : undefined;
+        const refusal = source.authorized ? scopeError(missing, granted) : new NotAuthorizedError(LOG_IN);
+        if (isPage && gate?.isFor(req)) {
+          if (source.authorized && gate.isRefused(req, missing)) throw refusal;
+          const scopes = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
+          return gate.answer(req, res, scopes, source.authorized && !isStranded);
         }
+        if (login !== undefined) return redirectOrThrow(new Visit(req), res, login, client, missing, refusal);
+        // No login can help a stranded grant: its calls say why they fail.
+        if (!isStranded) throw refusal;
       }
     } catch (error) {
       return next(ofStrategy(error, context.strategyName));
     }
     next();
   };
-}
-
-/** Returns what becomes of a request without a usable grant. */
-function answerTo(request: {
-  readonly isPage: boolean;
-  readonly isFramed: boolean;
-  readonly hasRoute: boolean;
-  readonly isStranded: boolean;
-}): 'button' | 'login' | 'pass' | 'refuse' {
-  if (request.isPage && request.isFramed) return 'button';
-  if (request.isPage && request.hasRoute) return 'login';
-  // No login can help: the calls say why they fail.
-  return request.isStranded ? 'pass' : 'refuse';
 }
 
 /**
@@ -148,20 +128,14 @@ function redirectOrThrow(
 ): void {
   const guarded = isLoginRoute(visit, login) ? 'login' : isCallback(visit) && 'callback';
   if (guarded) throw orderError(guarded);
-  if (missing.length > 0 && !asksFor(missing, client, visit, res)) throw refusal;
-  redirectToLogin(visit, res, login, client);
-}
-
-/**
- * Has the login ask for the missing scopes, in addition to those that are granted. Returns false if that leads nowhere: they
- * were refused a moment ago, or the login does not begin for this page.
- */
-function asksFor(missing: readonly string[], client: ApiClient, visit: Visit, res: ServerResponse): boolean {
-  const scopes = loginHelpOf(client)?.pageScopes();
+  const scopes = missing.length > 0 ? loginHelpOf(client)?.pageScopes() : undefined;
   // The user has not asked for a prefetched page yet.
-  if (!scopes || isPrefetch(visit.headers)) return true;
-  if (client.authorized && scopes.isRefused(visit, res, missing)) return false;
-  return scopes.ask(visit, res, pageOf(visit), withMissing(missing, client), client.grantId) || !client.authorized;
+  if (scopes && !isPrefetch(visit.headers)) {
+    if (client.authorized && scopes.isRefused(visit, res, missing)) throw refusal;
+    const isAsked = scopes.ask(visit, res, pageOf(visit), withMissing(missing, client), client.grantId);
+    if (!isAsked && client.authorized) throw refusal;
+  }
+  redirectToLogin(visit, res, login, client);
 }
 
 /** Returns the missing scopes with those that are granted; if none is, with those of every login. */

@@ -37,8 +37,7 @@ export class GrantCredentials implements CredentialSource {
   readonly #manager: GrantManager;
   readonly #isRefused: (() => boolean) | undefined;
   readonly #mayIssue: boolean;
-  /** True if the first credential was not refreshed, though it may have expired. */
-  #mayBeExpired = false;
+  mayBeExpired = false;
   #state: State = { name: 'new' };
 
   constructor(manager: GrantManager, grantId: string, { isRefused, mayIssue = false }: GrantCredentialsOptions = {}) {
@@ -71,9 +70,9 @@ export class GrantCredentials implements CredentialSource {
     return this.#last && (this.#last.scope ?? []);
   }
 
-  /** Returns true if these credentials come from this manager and the user has not logged out. */
-  isAliveIn(manager: GrantManager): boolean {
-    return this.#manager === manager && this.#state.name !== 'ended';
+  /** True once the user has logged out. */
+  get hasEnded(): boolean {
+    return this.#state.name === 'ended';
   }
 
   /** Marks the grant as logged out. Calls that run still get their credential, but it changes nothing here. */
@@ -83,7 +82,7 @@ export class GrantCredentials implements CredentialSource {
 
   /** Takes the grant of a login that was just stored as the first credential. */
   take(grant: Grant): void {
-    this.#mayBeExpired = false;
+    this.mayBeExpired = false;
     this.#become({ name: 'prepared', credential: grant, at: performance.now(), changes: this.#manager.changes });
   }
 
@@ -93,7 +92,7 @@ export class GrantCredentials implements CredentialSource {
    * @param mayRefresh False: an expired credential will do, and none is refreshed before a call or {@link prepareFully}.
    */
   prepare(mayRefresh = true): Promise<void> | undefined {
-    this.#mayBeExpired = !mayRefresh;
+    this.mayBeExpired = !mayRefresh;
     let grant: Grant | Promise<Grant>;
     try {
       grant = mayRefresh
@@ -108,7 +107,7 @@ export class GrantCredentials implements CredentialSource {
   }
 
   prepareFully(): Promise<void> | undefined {
-    return this.#mayBeExpired && this.authorized ? this.prepare() : undefined;
+    return this.authorized ? this.prepare() : undefined;
   }
 
   credential(): Credential | Promise<Credential> {

@@ -17,25 +17,19 @@ export interface SealedCookieOptions {
   readonly binding?: string | undefined;
 }
 
-/**
- * A short-lived cookie of JSON that no browser, and no sibling host, can read or make up. The time is sealed too, so that an
- * old one is as none.
- */
+/** A short-lived cookie of JSON that no browser, and no sibling host, can read or forge. Its time is sealed, too. */
 export class SealedCookie<Content extends readonly unknown[]> {
+  /** Without the prefix: a `Cookie` header without it has no such cookie. */
+  readonly name: string;
   readonly #options: SealedCookieOptions;
 
   constructor(options: SealedCookieOptions) {
+    this.name = options.name;
     this.#options = options;
   }
 
-  /** Returns true if the request has the cookie, as far as a look at its header shows. */
-  isSet({ cookieHeader }: Pick<Visit, 'cookieHeader'>): boolean {
-    return cookieHeader.includes(this.#options.name);
-  }
-
-  /** Returns the content, behind the time at which it was made; `undefined` if the cookie is older than its maximum age. */
+  /** Returns the time at which the content was made, and the content; `undefined` if the cookie is older than its maximum age. */
   read(visit: Visit): readonly [at: number, ...Content] | undefined {
-    if (!this.isSet(visit)) return undefined;
     const { seal, maxAgeS, clock } = this.#options;
     const value = visit.cookie(this.#nameFor(visit));
     const text = value && seal.open(this.#contextFor(visit), value);
@@ -61,7 +55,7 @@ export class SealedCookie<Content extends readonly unknown[]> {
 
   /** A cookie without the prefix may come from a sibling host: with https it is not read. */
   #nameFor({ isSecure }: Visit): string {
-    return isSecure ? HOST_PREFIX + this.#options.name : this.#options.name;
+    return isSecure ? HOST_PREFIX + this.name : this.name;
   }
 
   #contextFor(visit: Visit): string {
@@ -74,12 +68,10 @@ const IV_LENGTH = 12;
 const TAG_LENGTH = 16;
 
 /**
- * Seals the content of a cookie: only holders of a secret can read or create it, and only for the context that it was
- * sealed for. The first secret seals, all open.
+ * Seals the content of a cookie for a context: only holders of a secret can read or create it. The first secret seals, all open.
  *
  * AES-256-GCM with random IVs, under keys that HKDF derives once, and the context as additional data (NIST SP 800-38D).
- * Synchronous: at this size a job for the thread pool costs more than the cipher, and every visitor who begins a login
- * passes here.
+ * Synchronous: at this size a job for the thread pool costs more than the cipher.
  */
 export class CookieSeal {
   static readonly IV_LENGTH: number = IV_LENGTH;
@@ -87,7 +79,7 @@ export class CookieSeal {
 
   /** @param purpose Separates keys that are derived from one secret. */
   constructor(purpose: string, [first, ...others]: readonly [Secret, ...Secret[]]) {
-    this.#keys = [keyOf(purpose, first), ...others.map((secret) => keyOf(purpose, secret))];
+    this.#keys = [deriveKey(purpose, first), ...others.map((secret) => deriveKey(purpose, secret))];
   }
 
   /** Returns the length of a sealed text. */
@@ -120,7 +112,7 @@ export class CookieSeal {
   }
 }
 
-function keyOf(purpose: string, secret: Secret): KeyObject {
+function deriveKey(purpose: string, secret: Secret): KeyObject {
   return createSecretKey(Buffer.from(hkdfSync('sha256', secret.reveal(), 'passport-oauth-app', purpose, 32)));
 }
 
@@ -133,7 +125,7 @@ export function cookieToken(strategyName: string): string {
 }
 
 /**
- * Sets a cookie of visible ASCII. Ends it, and returns false, if the response or the browser has no room for the value.
+ * Sets a cookie of visible ASCII. If the response or the browser has no room for the value, ends it and returns false.
  *
  * @param location Characters of the address that the response redirects to.
  */
@@ -148,8 +140,8 @@ export function setCookie(
   const encoded = value.replace(/[%;,"=]/g, encodeURIComponent);
   const former = visit.cookie(name)?.length ?? 0;
   const hasRoom = new HeaderBudget(visit, res, location).hasRoomFor(name, encoded.length, -former);
-  const line = hasRoom ? `${name}=${encoded}; Max-Age=${maxAgeS}` : `${name}=; Max-Age=0`;
-  res.appendHeader('Set-Cookie', line + cookieAttributes(visit.req, visit.isSecure));
+  const pair = hasRoom ? `${name}=${encoded}; Max-Age=${maxAgeS}` : `${name}=; Max-Age=0`;
+  res.appendHeader('Set-Cookie', pair + cookieAttributes(visit.req, visit.isSecure));
   return hasRoom;
 }
 
@@ -159,8 +151,8 @@ export function endCookie(visit: Visit, res: ServerResponse, name: string): void
 }
 
 /**
- * Returns the attributes of a cookie of this package. They follow those of the session: if its cookie is made for frames of
- * other sites, so are these. `Lax` otherwise: a callback is a navigation from another site.
+ * Returns the attributes of a cookie of this package: for frames of other sites if the session's cookie is. Otherwise `Lax`,
+ * since a callback is a navigation from another site.
  *
  * @see RFC 6265bis, 5.6.7; https://datatracker.ietf.org/doc/draft-cutler-httpbis-partitioned-cookies/
  */
@@ -171,12 +163,12 @@ export function cookieAttributes(req: Visit['req'], isSecure: boolean): string {
   return `${always}None; Secure${settings.partitioned === true ? '; Partitioned' : ''}`;
 }
 
-/** Most characters of a browser's `Cookie` header: many proxies refuse a header above 8 KB, and a session cookie has to fit in. */
+/** Most characters of a browser's `Cookie` header: many proxies refuse more than 8 KB, and a session cookie has to fit in. */
 const MAX_COOKIE_HEADER = 7_800;
 
 /**
- * Most characters that this package adds to the headers of one response. nginx answers 502 if all headers are longer than its
- * buffer, 4 KB by default; the application adds its own. Browsers keep cookies of up to 4,096 bytes.
+ * Most characters that this package adds to the headers of one response. nginx answers 502 if all headers exceed its buffer,
+ * 4 KB by default, and the application adds more. Browsers keep cookies of up to 4,096 bytes.
  */
 const MAX_RESPONSE_HEADERS = 2_800;
 
@@ -194,10 +186,11 @@ export class HeaderBudget {
   #cookies: number;
 
   /** @param location Characters of the address that the response redirects to. */
-  constructor(visit: Visit, res: ServerResponse, location = 0) {
+  constructor(visit: Visit, res: Partial<ServerResponse>, location = 0) {
     this.#response = MAX_RESPONSE_HEADERS - location;
     this.#cookies = MAX_COOKIE_HEADER - visit.cookieHeader.length;
-    for (const line of setCookieLines(res)) {
+    // A double in a unit test may lack the method.
+    for (const line of [res.getHeader?.('Set-Cookie') ?? []].flat().map(String)) {
       const [, name = '', value = ''] = /^([^=]*)=([^;]*)/.exec(line) ?? [];
       this.#response -= line.length;
       this.#cookies += pairLength(name, visit.cookies[name]);
@@ -240,9 +233,4 @@ export class HeaderBudget {
 
 function pairLength(name: string, value: string | undefined): number {
   return value === undefined ? 0 : name.length + value.length + PAIR_LENGTH;
-}
-
-/** Returns the lines of `Set-Cookie` that a response has so far; none for a double in a unit test, which may lack the method. */
-function setCookieLines(res: Partial<ServerResponse>): readonly string[] {
-  return [res.getHeader?.('Set-Cookie') ?? []].flat().map(String);
 }

@@ -4,7 +4,7 @@ import type { GrantManager } from '../refresh/grant-manager.js';
 import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
 import type { TokenStore } from '../stores/token-store.js';
 
-/** Holds the grant managers of a strategy: one for the option `tokenStore`, else one for each session store of its requests. */
+/** The grant managers of a strategy: one for the option `tokenStore`, else one for each session store of its requests. */
 export class GrantManagers {
   readonly #tokenStore: TokenStore | undefined;
   readonly #createManager: (store: TokenStore) => GrantManager;
@@ -35,12 +35,16 @@ export class GrantManagers {
     );
   }
 
-  /** Returns the manager for a request, or `undefined` if neither the option nor the session has a store. */
-  for(req: IncomingMessage): GrantManager | undefined {
+  /** Returns the manager for a request. @throws ConfigurationError if neither the option nor the session has a store */
+  for(req: IncomingMessage): GrantManager {
     if (this.#tokenStore) return this.only();
     const store: unknown = 'sessionStore' in req ? req.sessionStore : undefined;
-    if (typeof store !== 'object' || store === null) return undefined;
-    return this.#byStore.get(store) ?? this.#add(store, sessionTokenStore(store as SessionStoreLike));
+    if (typeof store === 'object' && store !== null)
+      return this.#byStore.get(store) ?? this.#add(store, sessionTokenStore(store as SessionStoreLike));
+    throw new ConfigurationError(
+      'tokenStore: the session has no store to keep grants in (cookie-session has none). Set tokenStore, for example to redisTokenStore(…) or postgresTokenStore(…).',
+      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
+    );
   }
 
   /** Waits for running refreshes and saves. Managers that are created later are closed too. */

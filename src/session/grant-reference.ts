@@ -4,10 +4,9 @@ import * as check from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, newGrantId, randomGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import type { GrantManagers } from './grant-managers.js';
 import { isRefusedUser, passportRecordOf, type SessionLike, sessionOf, userIdOf, userOf } from './session.js';
 
-/** Value under `connectionKey` of an account that was connected without a logged-in user. */
+/** Value under `connectionKey` of an account that was connected before any login: it belongs to the session, not to a user. */
 export const ANONYMOUS = 'anonymous';
 
 /** How a strategy finds the grant of a request. */
@@ -22,8 +21,7 @@ export interface RequestGrantsOptions {
 
 /** Finds the grant that a request refers to: by the id in its session, or by the option `grantId`. */
 export class RequestGrants {
-  readonly #options: RequestGrantsOptions;
-  readonly #managers: GrantManagers;
+  readonly #grantId: RequestGrantsOptions['grantId'];
   /** Key of the reference in the session. */
   readonly key: string;
   /**
@@ -40,16 +38,14 @@ export class RequestGrants {
   /** True once a request had a session. */
   hasSeenSession = false;
 
-  constructor(options: RequestGrantsOptions, managers: GrantManagers) {
-    const { name, grantId, tenant } = options;
-    this.#options = options;
+  constructor({ name, grantId, tenant }: RequestGrantsOptions) {
+    this.#grantId = grantId;
     this.key = name;
     this.connectionKey = `${name}\u00b7connected`;
-    // The user of the request may be another tenant's: the session says who has logged in at this one.
+    // The user of the request may be another tenant's: the session says who logged in at this one.
     this.idIsInSession = grantId === undefined || tenant !== undefined;
     this.isNewId = grantId === undefined;
     this.carryOver = tenant?.carryOver;
-    this.#managers = managers;
   }
 
   /** Returns true if the request has what {@link idOf} looks into: a session, or a user. */
@@ -57,7 +53,7 @@ export class RequestGrants {
     return this.idIsInSession ? sessionOf(req) !== undefined : Boolean(userOf(req));
   }
 
-  /** Returns true if the request comes with a grant that is there. A store that fails leaves that open: it counts as there. */
+  /** Returns true if the request comes with a grant that exists. If the store fails, that is unknown, and counts as true. */
   async hasGrant(req: IncomingMessage, manager: GrantManager): Promise<boolean> {
     const grantId = this.idOf(req);
     return grantId !== undefined && (await manager.has(grantId).catch(() => true));
@@ -65,45 +61,28 @@ export class RequestGrants {
 
   /** Returns the id of the request's grant, if it has one. @throws ConfigurationError if the option `grantId` returns no valid id */
   idOf(req: IncomingMessage, session: SessionLike | undefined = sessionOf(req)): string | undefined {
-    const { grantId } = this.#options;
     if (session) this.hasSeenSession = true;
-    if (this.idIsInSession || !grantId) {
-      const reference = session?.[this.key];
-      if (!session || !this.#isReference(reference)) return undefined;
-      return isRefusedUser(req, session) && !this.isAnonymous(session) ? undefined : reference;
+    if (this.idIsInSession || !this.#grantId) {
+      const reference = this.referenceOf(req, session);
+      if (reference === undefined || !session || !isRefusedUser(req, session)) return reference;
+      return session[this.connectionKey] === ANONYMOUS ? reference : undefined;
     }
     const user = userOf(req);
     if (user === undefined || user === null || user === false) return undefined;
-    const id = check.result('grantId', grantId(req, user));
+    const id = check.result('grantId', this.#grantId(req, user));
     return id === undefined || id === null || id === '' ? undefined : checkedGrantId(id);
   }
 
-  /** Returns true if the session's account was connected before any login: it belongs to the session, not to a user. */
-  isAnonymous(session: SessionLike | undefined): boolean {
-    return session?.[this.connectionKey] === ANONYMOUS;
-  }
-
   /** Returns the id that the session refers to, whoever is logged in. */
-  referenceOf(req: IncomingMessage): string | undefined {
-    const reference = this.idIsInSession ? sessionOf(req)?.[this.key] : undefined;
-    return this.#isReference(reference) ? reference : undefined;
-  }
-
-  #isReference(value: unknown): value is string {
-    return this.isNewId ? isRandomGrantId(value) : typeof value === 'string' && value !== '';
-  }
-
-  /** Takes the reference out of the session. @returns the id, if there was one */
-  takeReference(req: IncomingMessage): string | undefined {
-    const grantId = this.referenceOf(req);
-    const session = sessionOf(req);
-    if (session && grantId !== undefined) delete session[this.key];
-    return grantId;
+  referenceOf(req: IncomingMessage, session: SessionLike | undefined = sessionOf(req)): string | undefined {
+    const reference = this.idIsInSession ? session?.[this.key] : undefined;
+    const isReference = this.isNewId ? isRandomGrantId(reference) : reference !== '';
+    return isReference && typeof reference === 'string' ? reference : undefined;
   }
 
   /**
-   * Returns a short text that differs for each logged-in user, and is empty if no user is logged in: the id of the user's
-   * grant if the application sets it, else that of the user.
+   * Returns a short text that differs for each logged-in user, and is empty without one: made of the id of the user's grant if
+   * the application sets it, else of the user's.
    *
    * @param isRequired False if a user without an id may have the empty text.
    * @throws ConfigurationError if nothing identifies the user
@@ -122,43 +101,26 @@ export class RequestGrants {
     );
   }
 
-  /** Puts a reference back that {@link takeReference} took. */
-  restoreReference(req: IncomingMessage, grantId: string): void {
-    const session = sessionOf(req);
-    if (session) session[this.key] = grantId;
-  }
-
   /**
-   * Returns the id for the grant of a user who has just logged in.
+   * Returns the id for the grant of a user who just logged in.
    *
    * @throws ConfigurationError if the option `grantId` returns no valid id, or one that is made of a missing `user.id`, such as
    *   `String(user.id)`: all users without it would share a grant
    */
   newId(req: IncomingMessage, user: unknown): string {
-    const { grantId } = this.#options;
-    if (!grantId) return randomGrantId();
-    const id = check.result('grantId', grantId(req, user));
+    if (!this.#grantId) return randomGrantId();
+    const id = check.result('grantId', this.#grantId(req, user));
     if (typeof id !== 'string' || !isOfMissingValue(id, user)) return newGrantId(id);
     throw new ConfigurationError(
       'grantId: expected an id that differs for each user, got one made of a missing user.id. profile.id is the claim sub of the access token; opaque tokens have none: set the option userProfile to a function that returns { id }.',
       { option: 'grantId' },
     );
   }
-
-  /** Returns the manager of the request's grants. @throws ConfigurationError if there is no token store */
-  managerFor(req: IncomingMessage): GrantManager {
-    const manager = this.#managers.for(req);
-    if (manager) return manager;
-    throw new ConfigurationError(
-      'tokenStore: the session has no store to keep grants in (cookie-session has none). Set tokenStore, for example to redisTokenStore(…) or postgresTokenStore(…).',
-      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
-    );
-  }
 }
 
 /**
- * Returns true if an id has the text `undefined` or `null` in it for a user without an `id`, as `user_${user.id}` has: all users
- * without it would share the id. It may have that text from the user, such as a name, or distinguish users by another key.
+ * Returns true if an id has the text `undefined` or `null` in it for a user without an `id`, as `user_${user.id}` has. It may have
+ * that text from the user, such as a name, or distinguish users by another key.
  */
 function isOfMissingValue(id: string, user: unknown): boolean {
   if (!TEXT_OF_MISSING.test(id)) return false;
@@ -173,6 +135,6 @@ const TEXT_OF_MISSING = /undefined|null/i;
 
 /** Returns true if a text has a part that is not within a word. The case does not matter. */
 function hasPart(text: string, part: string): boolean {
-  const escaped = Array.from(part, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`).join('');
+  const escaped = part.replaceAll(/[^\p{L}\p{N}]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
   return new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, 'iu').test(text);
 }

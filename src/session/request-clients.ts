@@ -7,11 +7,12 @@ import type { Grant } from '../grants/grant.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { GrantManagers } from './grant-managers.js';
-import type { RequestGrants } from './grant-reference.js';
+import { ANONYMOUS, type RequestGrants } from './grant-reference.js';
 import type { PageScopes, ReturnCookie } from './return-to.js';
 import {
   type Done,
   isRefusedUser,
+  type LogIn,
   passportRecordOf,
   polyfillSessionMethods,
   type SessionLike,
@@ -22,7 +23,7 @@ import { frameworkError, isPageRequest, originalUrl, pathOf, refuseOldPassport, 
 
 /** Learns how browsers come back from their logins. */
 export interface ReturnWatch {
-  /** Returns true if the browser has logged in a moment ago. Most have not. */
+  /** Returns true if the browser logged in a moment ago. Most did not. */
   hasCookie(cookieHeader: string | undefined): boolean;
   /** @param found `none`: no session, or no logged-in user; `lost`: a session whose grant was not found. */
   recordReturn(visit: Visit, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void;
@@ -30,7 +31,7 @@ export interface ReturnWatch {
   recordUseless(visit: Visit, res: ServerResponse): void;
 }
 
-/** What a guard knows of the logins of a strategy, and of its logouts. */
+/** What a guard knows of the logins and logouts of a strategy. */
 export interface LoginHelp {
   readonly returns: ReturnWatch;
   /** Holds the page to return to, for browsers that are sent to log in. */
@@ -42,12 +43,10 @@ export interface LoginHelp {
   readonly logoutRoutes: LogoutRoutes;
 }
 
-interface RequestClientsOptions {
+interface RequestClientsOptions extends Omit<LoginHelp, 'logoutRoutes'> {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly api: ApiContext;
-  readonly returns: ReturnWatch;
-  readonly help: Omit<LoginHelp, 'logoutRoutes' | 'returns'>;
 }
 
 /** By the context that all clients of a strategy share. */
@@ -57,8 +56,6 @@ const loginHelps = new WeakMap<ApiContext, LoginHelp>();
 export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
   return loginHelps.get(partsOf(client).context);
 }
-
-type LogIn = (this: IncomingMessage, user: unknown, options: unknown, done?: Done) => unknown;
 
 type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
 
@@ -72,6 +69,23 @@ interface WithLogOut {
 
 /** A request, as an object with properties of any name. */
 type WithClients = IncomingMessage & Record<string, unknown>;
+
+/** The source of a request without a grant. */
+export const NO_GRANT: CredentialSource = {
+  grantId: undefined,
+  authorized: false,
+  organizationDomain: undefined,
+  credential: () =>
+    Promise.reject(
+      new NotAuthorizedError('No user has authorized this application for this request: the user has to log in first.'),
+    ),
+};
+
+/** Returns the source of a client that cannot work. Counts as authorized, since nothing else is known. */
+export function failedSource(error: OAuthAppError): CredentialSource {
+  const credential = () => Promise.reject(cloneError(error));
+  return { grantId: undefined, authorized: true, organizationDomain: undefined, credential };
+}
 
 /** Attaches API clients to requests, and finds the responses of requests. */
 export class RequestClients {
@@ -87,12 +101,12 @@ export class RequestClients {
 
   constructor(options: RequestClientsOptions) {
     this.#options = options;
-    loginHelps.set(options.api, { ...options.help, returns: options.returns, logoutRoutes: this.logoutRoutes });
+    loginHelps.set(options.api, { ...options, logoutRoutes: this.logoutRoutes });
   }
 
   /**
-   * Finds the request's grant and attaches a client for it. For a page the grant is refreshed if it is due; for any other
-   * request, which may be a logout, not before the client is used.
+   * Finds the request's grant and attaches a client for it. For a page, a grant that is due is refreshed now; for any other
+   * request, which may be a logout, when the client is first used.
    *
    * @returns `undefined` if the grant was cached; else a promise that never rejects
    */
@@ -110,8 +124,13 @@ export class RequestClients {
       if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
       return undefined;
     }
-    this.#hookLogins(req, session);
-    // What another request is for is known to its handler alone.
+    // The application's own req.logout() deletes the grant, too.
+    if (grants.idIsInSession && typeof req.logOut === 'function') {
+      req.logOut = this.#logOuts.get(req.logOut) ?? this.#wrapLogOut(req.logOut);
+      req.logout = req.logOut;
+    }
+    if (session?.[grants.connectionKey] === ANONYMOUS) this.#wrapLogIn(req);
+    // Only its handler knows what another request is for.
     const isPage = req.method === 'GET' || req.method === 'HEAD';
     const pending = source.prepare(isPage && !this.logoutRoutes.has(req));
     if (!returns.hasCookie(req.headers.cookie)) return pending;
@@ -121,21 +140,23 @@ export class RequestClients {
     return undefined;
   }
 
-  /** Returns the source of the request's credentials, which it may have from another client already. */
+  /** Returns the source of the request's credentials, which another client may have brought already. */
   #sourceFor(req: IncomingMessage, session: SessionLike | undefined, property: string): CredentialSource {
     const { grants, managers } = this.#options;
     try {
       if (managers.isClosed) throw closedError();
       const grantId = grants.idOf(req, session);
       if (grantId === undefined) return NO_GRANT;
-      const manager = grants.managerFor(req);
-      // A client under one property alone is that of a request that passes for the second time.
+      const manager = managers.for(req);
+      // A client under the only property: the request passes for the second time.
       const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;
-      const known = mayHaveSource ? this.#sourceOf(req, manager, grantId) : undefined;
+      const known = mayHaveSource ? this.#sourceOf(req, grantId) : undefined;
+      if (known) return known;
       // Mounted before passport.session(), which may refuse the user.
-      const mayBeRefused = !userOf(req) && passportRecordOf(req) !== undefined && !grants.isAnonymous(session);
+      const mayBeRefused =
+        !userOf(req) && passportRecordOf(req) !== undefined && session?.[grants.connectionKey] !== ANONYMOUS;
       const isRefused = mayBeRefused ? () => isRefusedUser(req, sessionOf(req) ?? {}) : undefined;
-      return known ?? new GrantCredentials(manager, grantId, { isRefused });
+      return new GrantCredentials(manager, grantId, { isRefused });
     } catch (error) {
       return failedSource(error instanceof OAuthAppError ? error : thrownError('grantId', 'an id', error));
     }
@@ -151,38 +172,28 @@ export class RequestClients {
     this.#options.returns.recordReturn(new Visit(req), res, source.authorized ? 'grant' : 'lost');
   }
 
-  /** Makes the application's own `req.logout()` delete the grant too, and its `req.login()` one that was connected before. */
-  #hookLogins(req: IncomingMessage & WithLogOut, session: SessionLike | undefined): void {
-    const { grants } = this.#options;
-    const { logOut } = req;
-    if (grants.idIsInSession && typeof logOut === 'function') {
-      const wrapped = this.#logOuts.get(logOut) ?? this.#wrapLogOut(logOut);
-      req.logOut = wrapped;
-      req.logout = wrapped;
-    }
-    if (grants.isAnonymous(session)) this.#wrapLogIn(req);
-  }
-
   #wrapLogOut(logOut: LogOut): LogOut {
     const { logoutRoutes } = this;
-    const { grants } = this.#options;
+    const { grants, managers } = this.#options;
     const wrapped: LogOut = function logOutAndDeleteGrant(given, callback) {
       refuseOldPassport(this);
       logoutRoutes.add(this);
       const [options, done] = typeof given === 'function' ? [{}, given as Done] : [given, callback];
+      const session = sessionOf(this);
       // Sessions without a store (cookie-session) lack the methods that Passport calls.
-      polyfillSessionMethods(sessionOf(this), Object(options).keepSessionInfo === true);
-      const grantId = typeof done === 'function' ? grants.takeReference(this) : undefined;
-      if (grantId === undefined) return logOut.call(this, options, done);
+      polyfillSessionMethods(session, Object(options).keepSessionInfo === true);
+      const grantId = typeof done === 'function' ? grants.referenceOf(this, session) : undefined;
+      if (!session || grantId === undefined) return logOut.call(this, options, done);
+      delete session[grants.key];
       return logOut.call(this, options, (error) => {
-        if (error) {
-          grants.restoreReference(this, grantId);
-          return done?.(error);
-        }
-        grants
-          .managerFor(this)
-          .remove(grantId)
-          .then(() => done?.(), done);
+        if (!error)
+          return void managers
+            .for(this)
+            .remove(grantId)
+            .then(() => done?.(), done);
+        const kept = sessionOf(this);
+        if (kept) kept[grants.key] = grantId;
+        done?.(error);
       });
     };
     this.#logOuts.set(logOut, wrapped);
@@ -192,11 +203,11 @@ export class RequestClients {
   }
 
   /**
-   * Has a login of the application delete the grant that was connected before it. Passport gives the user a new session,
-   * which does not refer to it: an attacker may have planted the old one in this browser.
+   * Makes the application's own `req.login()` delete the grant that was connected before it. Passport gives the user a new
+   * session, which does not refer to it: an attacker may have planted the old one in this browser.
    */
   #wrapLogIn(req: IncomingMessage & WithLogOut): void {
-    const { grants } = this.#options;
+    const { grants, managers } = this.#options;
     const { logIn } = req;
     if (typeof logIn !== 'function') return;
     const wrapped: LogIn = function logInAndDeleteGrant(user, given, callback) {
@@ -205,8 +216,8 @@ export class RequestClients {
       return logIn.call(this, user, options, (error) => {
         const isLost = !error && former !== undefined && grants.referenceOf(req) !== former;
         if (isLost)
-          void grants
-            .managerFor(req)
+          managers
+            .for(req)
             .discard(former)
             .catch(() => {});
         done?.(error);
@@ -220,7 +231,7 @@ export class RequestClients {
   isAttached(req: IncomingMessage): boolean {
     return this.#properties.some((property) => {
       const client = (req as WithClients)[property];
-      return client instanceof ApiClient && partsOf(client).context.strategyName === this.#options.api.strategyName;
+      return client instanceof ApiClient && partsOf(client).context === this.#options.api;
     });
   }
 
@@ -229,9 +240,9 @@ export class RequestClients {
     return this.#early.has(req);
   }
 
-  /** Replaces the clients attached to this request with clients of the new grant, for the handlers that run after login. */
+  /** Replaces the request's clients with clients of the new grant, for the handlers that run after login. */
   switchTo(req: IncomingMessage, manager: GrantManager, grantId: string, grant: Grant | undefined): GrantCredentials {
-    const source = this.#sourceOf(req, manager, grantId) ?? new GrantCredentials(manager, grantId);
+    const source = this.#sourceOf(req, grantId) ?? new GrantCredentials(manager, grantId);
     if (grant) source.take(grant);
     for (const property of this.#properties) {
       if ((req as WithClients)[property] instanceof ApiClient)
@@ -242,8 +253,7 @@ export class RequestClients {
 
   /** Ends the clients of this request: the user logs out. @returns the id of the grant that they had */
   end(req: IncomingMessage): string | undefined {
-    const manager = this.#options.managers.for(req);
-    const source = manager && this.#sourceOf(req, manager);
+    const source = this.#sourceOf(req);
     source?.end();
     return source?.grantId;
   }
@@ -263,23 +273,24 @@ export class RequestClients {
   }
 
   /**
-   * Returns the source of this strategy's clients, which all clients of a request share: each learns what the others
-   * learn, such as a logout. Another strategy may have put its own client under the same property.
+   * Returns the source that this strategy's clients of a request share: each learns what the others learn, such as a logout.
+   * Another strategy may have put its own client under the same property.
    *
-   * @param grantId Left out for a source of any grant.
+   * @param grantId Default: a source of any grant.
    */
-  #sourceOf(req: IncomingMessage, manager: GrantManager, grantId?: string): GrantCredentials | undefined {
+  #sourceOf(req: IncomingMessage, grantId?: string): GrantCredentials | undefined {
     for (const property of this.#properties) {
       const client = (req as WithClients)[property];
-      const source = client instanceof ApiClient ? partsOf(client).source : undefined;
-      const isOurs = source instanceof GrantCredentials && source.isAliveIn(manager);
-      if (isOurs && (grantId === undefined || source.grantId === grantId)) return source;
+      if (!(client instanceof ApiClient)) continue;
+      const { source, context } = partsOf(client);
+      const isAlive = context === this.#options.api && source instanceof GrantCredentials && !source.hasEnded;
+      if (isAlive && (grantId === undefined || source.grantId === grantId)) return source;
     }
     return undefined;
   }
 }
 
-/** Most routes that are noted; beyond it the oldest is forgotten. */
+/** Most routes that are remembered; beyond it the oldest is forgotten. */
 const MAX_ROUTES = 1_000;
 
 /** What Express adds to a request. */
@@ -290,12 +301,12 @@ interface WithRoute {
 
 /**
  * The routes on which a logout has run in this process, by method and route, and by method and path: their next requests
- * neither start a refresh nor wait for one. Anyone can write a URL that looks like a logout, so words of it decide nothing.
+ * neither start a refresh nor wait for one. Anyone can write a URL that looks like a logout, so its words decide nothing.
  */
 export class LogoutRoutes {
   readonly #logouts = new Set<string>();
 
-  /** Notes that a logout runs for a request. */
+  /** Remembers the route of a logout. */
   add(req: IncomingMessage): void {
     for (const key of [routeKey(req), pathKey(req)]) {
       if (key === undefined) continue;
@@ -323,21 +334,4 @@ function routeKey({ method, baseUrl = '', route }: IncomingMessage & WithRoute):
 
 function pathKey(req: IncomingMessage): string {
   return `${req.method} ${pathOf(originalUrl(req))}`;
-}
-
-/** The source of a request without a grant. */
-export const NO_GRANT: CredentialSource = {
-  grantId: undefined,
-  authorized: false,
-  organizationDomain: undefined,
-  credential: () =>
-    Promise.reject(
-      new NotAuthorizedError('No user has authorized this application for this request: the user has to log in first.'),
-    ),
-};
-
-/** Returns the source of a client that cannot work. Counts as authorized, as nothing else is known. */
-export function failedSource(error: OAuthAppError): CredentialSource {
-  const credential = () => Promise.reject(cloneError(error));
-  return { grantId: undefined, authorized: true, organizationDomain: undefined, credential };
 }

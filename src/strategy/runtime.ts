@@ -92,10 +92,10 @@ export class Runtime implements LoginRuntime {
     const revocation = revocationPath === undefined ? undefined : new RevocationEndpoint({ ...client, revocationPath });
     const create = managerFactory(settings, service, this.endpoint, revocation);
     this.managers = new GrantManagers(settings.tokenStore, create);
-    this.grants = new RequestGrants(settings, this.managers);
+    this.grants = new RequestGrants(settings);
     const { api, grants, managers, pageScopes, returnCookie, returns } = this;
-    const help = { returnCookie, pageScopes, scope: scopeNames(settings.scope) };
-    this.clients = new RequestClients({ api, grants, managers, returns, help });
+    const scope = scopeNames(settings.scope);
+    this.clients = new RequestClients({ api, grants, managers, returns, returnCookie, pageScopes, scope });
     // Tenants may share a callback URL: which one a login belongs to is sealed in it.
     const shared = settings.tenant === undefined ? callbackURL : '';
     this.openStrategy = new OpenStrategy({ name: strategyName, service, authUrl, callbackURL: shared });

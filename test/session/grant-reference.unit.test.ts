@@ -1,18 +1,15 @@
 import { expect, test } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
-import { GrantManagers } from '../../src/session/grant-managers.js';
 import { RequestGrants } from '../../src/session/grant-reference.js';
 import { threats } from '../support/threats.js';
 import { requestOf } from './fixture.js';
 
 type User = Readonly<Record<string, string & { readonly id: string }>>;
 
-const managers = new GrantManagers(undefined, () => expect.unreachable());
-
 /** Returns the id for the grant of a user. The user is `req.user` too. */
 function newId(grantId: (req: { readonly user: User }, user: User) => unknown, user: object | string | null): string {
   const req = requestOf({}, { user, session: { account: { id: '9' } } });
-  return new RequestGrants({ name: 'oauth-app', grantId: grantId as never }, managers).newId(req, user);
+  return new RequestGrants({ name: 'oauth-app', grantId: grantId as never }).newId(req, user);
 }
 
 class Account {
