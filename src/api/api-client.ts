@@ -88,7 +88,7 @@ export class ApiClient {
    * first call: `credentials()` returns it at any time.
    */
   get organizationDomain(): string | undefined {
-    return this.#parts.source.organizationDomain;
+    return this.#parts.source.last?.organizationDomain;
   }
 
   /**
@@ -96,7 +96,7 @@ export class ApiClient {
    * Outside a request the organization is known after the first call: `credentials()` returns the address at any time.
    */
   get baseUrl(): string {
-    return this.#expose(this.#parts.source);
+    return this.#expose(this.#parts.source.last ?? { organizationDomain: undefined });
   }
 
   /**
@@ -104,7 +104,7 @@ export class ApiClient {
    * are known after the first call: `credentials()` returns them at any time.
    */
   get scope(): readonly string[] {
-    return this.#parts.source.scope ?? [];
+    return this.#parts.source.last?.scope ?? [];
   }
 
   /** Calls `GET /projects` and returns the parsed body as sent. */

@@ -23,12 +23,8 @@ export interface CredentialSource {
   readonly authorized: boolean;
   /** True once the service has refused to renew the grant, which is kept: only another login helps its user. */
   readonly isRefused?: boolean;
-  /** Of the credential last seen; no I/O. */
-  readonly organizationDomain: string | undefined;
-  /** Of the credential last seen; no I/O. */
-  readonly enterpriseUrl?: string | undefined;
-  /** Of the credential last seen; no I/O. Empty if its scopes are not known, `undefined` before the first. */
-  readonly scope?: readonly string[] | undefined;
+  /** The credential last seen, without I/O; `undefined` before the first. */
+  readonly last?: Credential | undefined;
   /**
    * Returns a credential that is valid now, after a refresh if one is due. Synchronous if it is at hand.
    *

@@ -85,11 +85,11 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
     // A login replaces a grant that the service refuses to renew. Scripts go on, and their calls say why they fail.
     const isStranded = !checked && source.isRefused === true && hasLogin && isPageRequest(req.method, req.headers);
     // If the grant could not be loaded, its scopes are unknown: the error says why.
-    const isUnknown = needed.length > 0 && source.authorized && source.scope === undefined && !isStranded;
+    const isUnknown = needed.length > 0 && source.authorized && source.last === undefined && !isStranded;
     const pending: Promise<unknown> | undefined = checked ?? (isUnknown ? client.credentials() : undefined);
     // Nothing else catches what is thrown by then, such as for a response that a timeout has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
-    const granted = source.authorized ? (source.scope ?? []) : [];
+    const granted = source.authorized ? (source.last?.scope ?? []) : [];
     const missing = needed.filter((name) => !granted.includes(name));
     try {
       const gate = frame?.(req);

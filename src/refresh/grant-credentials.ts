@@ -6,22 +6,21 @@ import type { GrantManager } from './grant-manager.js';
 /** How long calls get the grant or the error that the request's preparation got, instead of a new read, in milliseconds. */
 const SAME_REQUEST_MS = 1_000;
 
-/** What is known of the grant. */
-type State =
-  | { readonly name: 'new' }
-  | { readonly name: 'received'; readonly credential: Credential }
+/** What is known of a grant, with the credential that was last seen. */
+type KnownGrant =
+  | { readonly name: 'received'; readonly last: Credential | undefined }
   /** Received while the request was prepared, at a time on the monotonic clock: its calls use it instead of a new read. */
-  | { readonly name: 'prepared'; readonly credential: Grant; readonly at: number; readonly changes: number }
+  | { readonly name: 'prepared'; readonly last: Grant; readonly at: number; readonly changes: number }
   /** `isLost` while there is no grant; `at` if the preparation failed: calls of the request get its error. */
   | {
       readonly name: 'failed';
+      readonly last: Credential | undefined;
       readonly error: unknown;
       readonly isLost: boolean;
       readonly at: number | undefined;
-      readonly credential: Credential | undefined;
     }
   /** The user logged out. */
-  | { readonly name: 'ended' };
+  | { readonly name: 'ended'; readonly last: undefined };
 
 /** Options of {@link GrantCredentials}. */
 export interface GrantCredentialsOptions {
@@ -38,7 +37,7 @@ export class GrantCredentials implements CredentialSource {
   readonly #isRefused: (() => boolean) | undefined;
   readonly #mayIssue: boolean;
   mayBeExpired = false;
-  #state: State = { name: 'new' };
+  #state: KnownGrant = { name: 'received', last: undefined };
 
   constructor(manager: GrantManager, grantId: string, { isRefused, mayIssue = false }: GrantCredentialsOptions = {}) {
     this.#manager = manager;
@@ -58,16 +57,8 @@ export class GrantCredentials implements CredentialSource {
     return error instanceof TokenResponseError || (error instanceof TokenError && error.error !== 'invalid_client');
   }
 
-  get organizationDomain(): string | undefined {
-    return this.#last?.organizationDomain;
-  }
-
-  get enterpriseUrl(): string | undefined {
-    return this.#last?.enterpriseUrl;
-  }
-
-  get scope(): readonly string[] | undefined {
-    return this.#last && (this.#last.scope ?? []);
+  get last(): Credential | undefined {
+    return this.#state.last;
   }
 
   /** True once the user has logged out. */
@@ -77,13 +68,13 @@ export class GrantCredentials implements CredentialSource {
 
   /** Marks the grant as logged out. Calls that run still get their credential, but it changes nothing here. */
   end(): void {
-    this.#state = { name: 'ended' };
+    this.#state = { name: 'ended', last: undefined };
   }
 
   /** Takes the grant of a login that was just stored as the first credential. */
   take(grant: Grant): void {
     this.mayBeExpired = false;
-    this.#become({ name: 'prepared', credential: grant, at: performance.now(), changes: this.#manager.changes });
+    this.#become({ name: 'prepared', last: grant, at: performance.now(), changes: this.#manager.changes });
   }
 
   /**
@@ -93,16 +84,9 @@ export class GrantCredentials implements CredentialSource {
    */
   prepare(mayRefresh = true): Promise<void> | undefined {
     this.mayBeExpired = !mayRefresh;
-    let grant: Grant | Promise<Grant>;
-    try {
-      grant = mayRefresh
-        ? this.#manager.current(this.grantId, undefined, this.#mayIssue)
-        : this.#manager.stored(this.grantId);
-    } catch (error) {
-      grant = Promise.reject(error);
-    }
+    const grant = mayRefresh ? this.#manager.current(this.grantId) : this.#manager.stored(this.grantId);
     if (grant instanceof Promise) return this.#prepareWith(grant);
-    this.#received(grant);
+    this.#become({ name: 'received', last: grant });
     return undefined;
   }
 
@@ -120,9 +104,10 @@ export class GrantCredentials implements CredentialSource {
     const isOfThisRequest = 'at' in state && state.at !== undefined && performance.now() - state.at < SAME_REQUEST_MS;
     if (isOfThisRequest && state.name === 'failed') return Promise.reject(cloneError(state.error));
     const isCurrent = isOfThisRequest && state.name === 'prepared' && state.changes === this.#manager.changes;
-    const loaded = isCurrent ? state.credential : undefined;
-    const grant = this.#manager.current(this.grantId, loaded, this.#mayIssue);
-    return grant instanceof Promise ? this.#settle(grant) : this.#received(grant);
+    const grant = this.#manager.current(this.grantId, isCurrent ? state.last : undefined, this.#mayIssue);
+    if (grant instanceof Promise) return this.#settle(grant);
+    this.#become({ name: 'received', last: grant });
+    return grant;
   }
 
   async renew(refused: Credential, isDead?: boolean): Promise<Credential> {
@@ -135,13 +120,11 @@ export class GrantCredentials implements CredentialSource {
     this.#manager.reportOutcome(this.grantId, renewed, accepted);
   }
 
-  get #last(): Credential | undefined {
-    return 'credential' in this.#state ? this.#state.credential : undefined;
-  }
-
   async #settle(pending: Promise<Credential>): Promise<Credential> {
     try {
-      return this.#received(await pending);
+      const last = await pending;
+      this.#become({ name: 'received', last });
+      return last;
     } catch (error) {
       this.#failed(error);
       throw cloneError(error);
@@ -151,24 +134,20 @@ export class GrantCredentials implements CredentialSource {
   async #prepareWith(pending: Promise<Grant>): Promise<void> {
     const { changes } = this.#manager;
     try {
-      this.#become({ name: 'prepared', credential: await pending, at: performance.now(), changes });
+      this.#become({ name: 'prepared', last: await pending, at: performance.now(), changes });
     } catch (error) {
       this.#failed(error, performance.now());
     }
   }
 
-  #received(credential: Credential): Credential {
-    this.#become({ name: 'received', credential });
-    return credential;
-  }
-
   #failed(error: unknown, at?: number): void {
+    const { last } = this;
     const isLost = error instanceof NotAuthorizedError || (this.#state.name === 'failed' && this.#state.isLost);
-    this.#become({ name: 'failed', error, isLost, at, credential: this.#last });
+    this.#become({ name: 'failed', last, error, isLost, at });
   }
 
   /** A logout is final: calls that run change nothing. */
-  #become(state: State): void {
+  #become(state: KnownGrant): void {
     if (this.#state.name !== 'ended') this.#state = state;
   }
 }

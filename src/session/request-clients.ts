@@ -74,7 +74,6 @@ type WithClients = IncomingMessage & Record<string, unknown>;
 export const NO_GRANT: CredentialSource = {
   grantId: undefined,
   authorized: false,
-  organizationDomain: undefined,
   credential: () =>
     Promise.reject(
       new NotAuthorizedError('No user has authorized this application for this request: the user has to log in first.'),
@@ -84,7 +83,7 @@ export const NO_GRANT: CredentialSource = {
 /** Returns the source of a client that cannot work. Counts as authorized, since nothing else is known. */
 export function failedSource(error: OAuthAppError): CredentialSource {
   const credential = () => Promise.reject(cloneError(error));
-  return { grantId: undefined, authorized: true, organizationDomain: undefined, credential };
+  return { grantId: undefined, authorized: true, credential };
 }
 
 /** Attaches API clients to requests, and finds the responses of requests. */

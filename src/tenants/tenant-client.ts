@@ -22,8 +22,7 @@ export function tenantClient(
   find: () => Promise<ApiClient>,
 ): ApiClient {
   const credential = () => Promise.reject(unknownTenant());
-  const source = { grantId, authorized: true, organizationDomain: undefined, credential };
-  let latest = createApiClient(source, context);
+  let latest = createApiClient({ grantId, authorized: true, credential }, context);
   const found = async () => {
     latest = await find();
     return latest;

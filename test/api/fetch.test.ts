@@ -25,7 +25,7 @@ startApiForEachTest();
 
 /** A grant of which nothing is known before the first call, as in a job. */
 class UnknownSource extends MemorySource {
-  override get organizationDomain(): undefined {
+  override get last(): undefined {
     return undefined;
   }
 }

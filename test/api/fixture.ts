@@ -36,8 +36,8 @@ export class MemorySource implements CredentialSource {
     return this.current !== undefined;
   }
 
-  get organizationDomain(): string | undefined {
-    return this.current?.organizationDomain;
+  get last(): Credential | undefined {
+    return this.current;
   }
 
   credential(): Credential | Promise<Credential> {
@@ -65,7 +65,7 @@ export class MemorySource implements CredentialSource {
   async refresh(): Promise<Credential> {
     this.refreshes++;
     await new Promise((resolve) => setImmediate(resolve));
-    this.current = credentialOf(`refresh-${this.refreshes}`, this.organizationDomain);
+    this.current = credentialOf(`refresh-${this.refreshes}`, this.current?.organizationDomain);
     return this.current;
   }
 }
