@@ -24,7 +24,7 @@ export {
 } from './errors.js';
 export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
 export { forward } from './forward/forward.js';
-export type { GrantSummary } from './grants/grant-summary.js';
+export type { GrantSummary } from './grants/grant.js';
 export type { AuthenticateOptions } from './login/authenticate.js';
 export type {
   Profile,

@@ -62,6 +62,14 @@ export interface EndedGrant extends GrantFacts, Pick<Grant, 'lineage' | 'generat
   readonly ended: true;
 }
 
+/** What an application may know of a grant: never a token. Records of earlier versions lack what was not kept then. */
+export interface GrantSummary extends GrantFacts {
+  /** The id that `req.apiClient.grantId` and the option `grantId` have. */
+  readonly grantId: string;
+  /** True if the service ended the grant, or no token of it is valid: the user must log in again. */
+  readonly ended: boolean;
+}
+
 /** When a token is refreshed, in milliseconds before it expires. */
 export interface RefreshWindow {
   /** Within it, requests wait for a refresh. */
@@ -234,6 +242,13 @@ export function isRenewable(grant: Grant, now: number): boolean {
 /** Returns true if the grant cannot be used, nor refreshed. @param now Epoch milliseconds. */
 export function isUnusable(grant: Grant | EndedGrant, now: number): boolean {
   return 'ended' in grant || (grant.expiresAt <= now && !isRenewable(grant, now));
+}
+
+/** Returns what an application may know of a grant. @param now Epoch milliseconds. */
+export function summaryOf(grantId: string, grant: Grant | EndedGrant, now: number): GrantSummary {
+  const { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt } = grant;
+  const dates = { createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
+  return { grantId, subject, organizationDomain, scope, ...dates, ended: isUnusable(grant, now) };
 }
 
 /**

@@ -1,7 +1,7 @@
 import { type Optional, readOptions, withDefault, withMethods } from '../checks.js';
 import { ConfigurationError } from '../errors.js';
 import type { EndedGrant, Grant } from '../grants/grant.js';
-import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
+import { type GrantSummary, summaryOf } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { abortable, pause } from '../waiting.js';

@@ -1,5 +1,5 @@
 import { type SqlDatabase, sqlTokenStore } from '../databases/sql-token-store.js';
-import type { LockingStore, LockingStoreSettings, PostgresSessionStore } from '../stores/session-databases.js';
+import type { LockingStore, LockingStoreSettings, PostgresSessionStore } from '../stores/token-store.js';
 import { postgresDatabase } from './postgres-database.js';
 
 /** Returns the token store of a session store that is connect-pg-simple: in its table. */

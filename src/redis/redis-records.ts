@@ -2,8 +2,7 @@ import { changeMessage, updateMessage } from '../databases/change-feed.js';
 import { type Lease, leaseLock } from '../databases/lease-lock.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import type { LockingStore, LockingStoreSettings } from '../stores/session-databases.js';
-import { isMark, parseGrant, ttlMsOf } from '../stores/token-store.js';
+import { isMark, type LockingStore, type LockingStoreSettings, parseGrant, ttlMsOf } from '../stores/token-store.js';
 import { withTimeout } from '../waiting.js';
 import type { RedisConnection } from './redis-connection.js';
 

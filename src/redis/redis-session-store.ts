@@ -1,4 +1,4 @@
-import type { LockingStore, LockingStoreSettings, RedisSessionStore } from '../stores/session-databases.js';
+import type { LockingStore, LockingStoreSettings, RedisSessionStore } from '../stores/token-store.js';
 import { connectionOf } from './redis-connection.js';
 import { redisRecords } from './redis-records.js';
 

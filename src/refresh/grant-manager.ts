@@ -7,16 +7,17 @@ import {
   type Freshness,
   freshness,
   type Grant,
+  type GrantSummary,
   isOlder,
   isPastEnd,
   isSameUser,
   isUnusable,
   newGrant,
   type RefreshWindow,
+  summaryOf,
   withRefreshTokenOf,
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions, type Removal } from '../grants/grant-repository.js';
-import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
 import { isIssuer } from '../oauth/addresses.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';

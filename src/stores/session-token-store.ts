@@ -3,9 +3,18 @@ import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { DEFAULT_LEASE_SECONDS, ofLength } from './held-lock.js';
-import { isPostgresStore, isRedisStore, type LockingStore, type LockingStoreSettings } from './session-databases.js';
 import { overSessionStore } from './store-hub.js';
-import { asStoredGrant, type StoredGrant, type TokenStore, ttlMsOf, ttlSeconds } from './token-store.js';
+import {
+  asStoredGrant,
+  type LockingStore,
+  type LockingStoreSettings,
+  type PostgresSessionStore,
+  type RedisSessionStore,
+  type StoredGrant,
+  type TokenStore,
+  ttlMsOf,
+  ttlSeconds,
+} from './token-store.js';
 
 /** The part of an express-session store that is used: three methods, in the callback form that all stores have. */
 export interface SessionStoreLike {
@@ -87,6 +96,31 @@ function loadLockingStore(store: object, settings: LockingStoreSettings): Promis
       postgresStoreOfSessions(store, settings),
     );
   return undefined;
+}
+
+/**
+ * Returns true for connect-redis over a client of node-redis 4 or later that writes sessions as JSON. A client in legacy mode,
+ * which connect-redis 6 needs, calls back in place of returning promises: no lock can be built on it.
+ */
+function isRedisStore(store: object): store is RedisSessionStore {
+  if (!('client' in store && 'prefix' in store && 'scanCount' in store && 'serializer' in store)) return false;
+  const { client, prefix, serializer } = store;
+  if (serializer !== JSON || typeof prefix !== 'string' || typeof client !== 'object' || client === null) return false;
+  const field = (name: string): unknown => Reflect.get(client, name);
+  const isLegacy = Boolean(Reflect.get(Object(field('options')), 'legacyMode'));
+  return typeof field('isOpen') === 'boolean' && typeof field('sendCommand') === 'function' && !isLegacy;
+}
+
+/** Returns true for connect-pg-simple. */
+function isPostgresStore(store: object): store is PostgresSessionStore {
+  const method = (name: string): unknown => Reflect.get(store, name);
+  const quotedTable = method('quotedTable');
+  if (typeof method('pruneSessions') !== 'function' || typeof method('query') !== 'function') return false;
+  try {
+    return typeof quotedTable === 'function' && typeof quotedTable.call(store) === 'string';
+  } catch {
+    return false;
+  }
 }
 
 /** Returns a store that can be used while its code is loading. */

@@ -116,6 +116,29 @@ export interface TokenStore {
 /** A token store with all methods but `watch`. */
 export type ListedTokenStore = Required<Omit<TokenStore, 'watch'>>;
 
+/** A token store that is built on the database of a session store. */
+export type LockingStore = Required<Omit<TokenStore, 'list' | 'watch'>>;
+
+/** Its settings. Times in seconds. */
+export interface LockingStoreSettings {
+  readonly prefix: string;
+  readonly ttl: number;
+  readonly lease: number;
+}
+
+/** connect-redis over node-redis. */
+export interface RedisSessionStore {
+  readonly client: { readonly isOpen: boolean; sendCommand(...args: never[]): Promise<unknown> };
+  readonly prefix: string;
+}
+
+/** connect-pg-simple. */
+export interface PostgresSessionStore {
+  /** Calls back with the first row; creates the table if the application has set that option. */
+  query(text: string, values: unknown[] | undefined, callback: (error: unknown, row?: unknown) => void): void;
+  quotedTable(): string;
+}
+
 /** Ten years: beyond any use, and within the range of every store. */
 const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;
 

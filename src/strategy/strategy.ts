@@ -3,8 +3,7 @@ import OAuth2Strategy from 'passport-oauth2';
 import type { ApiClient } from '../api/api-client.js';
 import { fn } from '../checks.js';
 import { ConfigurationError, ofStrategy } from '../errors.js';
-import { checkedGrantId } from '../grants/grant.js';
-import type { GrantSummary } from '../grants/grant-summary.js';
+import { checkedGrantId, type GrantSummary } from '../grants/grant.js';
 import type { PassportActions, RouteOptions } from '../login/login-context.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
 import {

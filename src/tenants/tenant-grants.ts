@@ -1,7 +1,6 @@
 import { nameOfTenant, publicName } from '../errors.js';
-import { GrantCodec } from '../grants/grant.js';
+import { GrantCodec, type GrantSummary, summaryOf } from '../grants/grant.js';
 import { GrantRepository } from '../grants/grant-repository.js';
-import { type GrantSummary, summaryOf } from '../grants/grant-summary.js';
 import { pagesOf, storeIds } from '../jobs/grant-list.js';
 import type { Secret } from '../redaction.js';
 import { StoreAccess } from '../stores/store-access.js';
