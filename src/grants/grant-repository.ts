@@ -10,7 +10,6 @@ import {
   hasSameTokens,
   isLaterSibling,
   isOlder,
-  unlessEnded,
 } from './grant.js';
 
 /** Options of a {@link GrantRepository}. */
@@ -21,6 +20,8 @@ export interface GrantRepositoryOptions {
   readonly codec: GrantCodec;
   /** How many grants are cached, and for how long one is used without reading the store. `undefined` or a `ttlMs` of 0 turns the cache off. */
   readonly cache: { readonly max: number; readonly ttlMs: number } | undefined;
+  /** Refreshed grants that the store does not have yet. */
+  readonly unsaved?: ReadonlyMap<string, { readonly grant: Grant }>;
   /** Epoch milliseconds. */
   readonly clock: () => number;
   /** Called for a record that cannot be decoded. The record is kept. */
@@ -32,9 +33,9 @@ export interface GrantRepositoryOptions {
 }
 
 /** Time limit of a read, in milliseconds. */
-const READ_MS = 5_000;
+const READ_TIMEOUT_MS = 5_000;
 /** Time limit of a read while the cache still has the grant as it was last seen. */
-const READ_AGAIN_MS = 1_000;
+const KNOWN_READ_TIMEOUT_MS = 1_000;
 /** Maximum age of a running read that a caller joins, in milliseconds: an older one may hang. */
 const JOIN_MS = 500;
 /** A late save may replace newer tokens, and where versions are not compared a late removal may remove a newer login: both delay the writes behind them. */
@@ -100,11 +101,13 @@ export class GrantRepository {
     return this.#idPrefix + encodeURIComponent(id);
   }
 
-  /** Returns the grant without I/O: seen within the cache's time to live, or at any time while the store is down. */
-  cached(id: string): Grant | undefined {
+  /** Returns the grant without I/O: unsaved, seen within the cache's time to live, or at any time while the store is down. */
+  known(id: string): Grant | undefined {
+    const { unsaved, cache, clock } = this.#options;
+    const newest = unsaved?.get(id)?.grant;
+    if (newest) return newest;
     const seen = this.#cache.get(id);
     if (seen === undefined) return undefined;
-    const { cache, clock } = this.#options;
     return (cache && isWithin(cache.ttlMs, seen, clock)) || this.access.isDown ? seen.grant : undefined;
   }
 
@@ -119,7 +122,7 @@ export class GrantRepository {
       // A login may have been saved since the joined read began: only a read that began after the call shows that there is none.
       const newest = this.#reads.get(id)?.at(-1);
       if (newest && newest.since.monotonic >= askedAt) return await newest.result;
-      return await this.readAnew(id, last ? READ_AGAIN_MS : READ_MS);
+      return await this.readAnew(id, last ? KNOWN_READ_TIMEOUT_MS : READ_TIMEOUT_MS);
     } catch (error) {
       // Looked up again: a logout may have removed it during the read.
       const stillLast = last && this.#cache.get(id)?.grant;
@@ -128,18 +131,48 @@ export class GrantRepository {
     }
   }
 
-  /** Returns the grant as the store has it now. Never joins a read that may have seen an older one. */
-  readAnew(id: string, limitMs: number = READ_MS): Promise<Grant | undefined> {
-    // A process may stand still until the answer is old: it counts as seen when it was asked for.
+  /**
+   * Returns the grant as the store has it now, and caches it unless a write has overtaken the read. If this process has seen a
+   * newer grant of the same login, the store has lost a write in a failover: writes the newer one over it.
+   */
+  readAnew(id: string, limitMs: number = READ_TIMEOUT_MS): Promise<Grant | undefined> {
+    // The process may be suspended until the answer is old: it counts as seen when it was asked for.
     const since = momentOf(this.#options.clock);
     const result = this.#readAndCache(id, since, limitMs);
     this.#reads.set(id, [...(this.#reads.get(id) ?? []), { since, result }]);
     return result;
   }
 
-  /** Returns what the store has now, a tombstone too. Caches nothing. */
-  peek(id: string): Promise<Grant | EndedGrant | undefined> {
-    return this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', READ_MS);
+  async #readAndCache(id: string, since: Moment, limitMs: number): Promise<Grant | undefined> {
+    let place = -1;
+    let stored: Grant | EndedGrant | undefined;
+    try {
+      stored = await this.access.use((store) => this.#load(store, id), 'get', limitMs);
+    } finally {
+      const reads = this.#reads.get(id) ?? [];
+      place = reads.findIndex((read) => read.since === since);
+      if (place + 1 < reads.length) this.#reads.set(id, reads.slice(place + 1));
+      else this.#reads.delete(id);
+    }
+    const found = stored && 'ended' in stored ? undefined : stored;
+    if (place < 0) return found;
+    const last = this.#cache.get(id)?.grant;
+    if (stored && last && stored.version !== last.version) {
+      if (isOlder(stored, last)) {
+        const isSaved = await this.replace(id, last, stored.version).catch(() => true);
+        return isSaved ? last : this.readAnew(id);
+      }
+      if (found && isOlder(last, found) && !this.access.hasLock && !this.access.hasFailedRecently)
+        this.#options.onUnlockedRefresh();
+    }
+    this.#remember(id, found, since, false);
+    return found;
+  }
+
+  /** Returns the newest grant without caching it: unsaved, or as the store has it now, a tombstone too. */
+  async peek(id: string): Promise<Grant | EndedGrant | undefined> {
+    const { unsaved } = this.#options;
+    return unsaved?.get(id)?.grant ?? (await this.access.use((store) => this.#load(store, id), 'get', READ_TIMEOUT_MS));
   }
 
   /**
@@ -147,8 +180,10 @@ export class GrantRepository {
    * process may have the key. @throws TokenStoreError
    */
   async isGone(id: string): Promise<boolean> {
-    const found = await this.access.use((store) => this.#find(store, this.storeId(id)), 'get', READ_MS);
-    return !found || (found.stored !== undefined && 'ended' in found.stored);
+    const storeId = this.storeId(id);
+    const record = await this.access.use((store) => store.get(storeId), 'get', READ_TIMEOUT_MS);
+    const stored = record && (await this.#options.codec.decode(storeId, record));
+    return !record || (stored !== undefined && 'ended' in stored);
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
@@ -188,7 +223,7 @@ export class GrantRepository {
       let saved = await (isFirst ? store.add?.(storeId, record) : store.update?.(storeId, record, version));
       for (let tries = 1; !saved && tries < MAX_TRIES; tries++) {
         signal.throwIfAborted();
-        const stored = await this.#load(store, id, storeId);
+        const stored = await this.#load(store, id);
         signal.throwIfAborted();
         if (!stored && !isFirst) break;
         // An abandoned write that took effect after all was this one. A new `retryAt` leaves the version as it is.
@@ -237,15 +272,15 @@ export class GrantRepository {
       if (last && store.update) await erase(last, last.version);
       let removed: { readonly grant: Grant | undefined; readonly lineage: string | undefined } | undefined;
       for (let tries = 0; ; tries++) {
-        const found = await this.#find(store, storeId);
+        const record = await store.get(storeId);
+        const stored = record && (await this.#options.codec.decode(storeId, record));
         signal.throwIfAborted();
-        const lineage = found?.stored?.lineage;
         // Gone, or replaced by a login that came later.
-        if (!found || (removed && removed.lineage !== lineage)) break;
+        if (!record || (removed && removed.lineage !== stored?.lineage)) break;
         if (tries === MAX_TRIES) throw new Error('The grant is still there after it was deleted');
         if (removal.outcome === 'unknown' && !removed) throw new Error('The grant was read too late to be deleted');
-        removed = { grant: unlessEnded(found.stored), lineage };
-        await erase(removed.grant, found.record.version);
+        removed = { grant: stored && 'ended' in stored ? undefined : stored, lineage: stored?.lineage };
+        await erase(removed.grant, record.version);
       }
       this.#remember(id, undefined);
       removal.outcome = 'removed';
@@ -270,7 +305,7 @@ export class GrantRepository {
       const storeId = this.storeId(id);
       this.#remember(id, undefined);
       for (let tries = 0; tries < MAX_TRIES; tries++) {
-        const stored = await this.#load(store, id, storeId);
+        const stored = await this.#load(store, id);
         if (!stored) return 'gone';
         if ('ended' in stored) return 'ended';
         if (!hasSameTokens(stored, refused) && !isOlder(stored, refused)) return 'kept';
@@ -327,36 +362,6 @@ export class GrantRepository {
   }
 
   /**
-   * Reads the grant, and caches it unless a write has overtaken the read. If this process has seen a newer grant of the
-   * same login, the store has lost a write in a failover: writes the newer one over it.
-   */
-  async #readAndCache(id: string, since: Moment, limitMs: number): Promise<Grant | undefined> {
-    let reads: readonly RunningRead[] = [];
-    let place = -1;
-    const loading = this.access.use((store) => this.#load(store, id, this.storeId(id)), 'get', limitMs);
-    const stored = await loading.finally(() => {
-      reads = this.#reads.get(id) ?? [];
-      place = reads.findIndex((read) => read.since === since);
-      const later = reads.slice(place + 1);
-      if (later.length > 0) this.#reads.set(id, later);
-      else this.#reads.delete(id);
-    });
-    const found = unlessEnded(stored);
-    if (place < 0) return found;
-    const last = this.#cache.get(id)?.grant;
-    if (stored && last && stored.version !== last.version) {
-      if (isOlder(stored, last)) {
-        const isSaved = await this.replace(id, last, stored.version).catch(() => true);
-        return isSaved ? last : this.readAnew(id);
-      }
-      if (found && isOlder(last, found) && !this.access.hasLock && !this.access.hasFailedRecently)
-        this.#options.onUnlockedRefresh();
-    }
-    this.#keep(id, found, since);
-    return found;
-  }
-
-  /**
    * Encodes a grant, saves it by `save`, and caches it if that resolves to true.
    *
    * @param whenSaved Called before this process can see the grant.
@@ -387,31 +392,28 @@ export class GrantRepository {
     });
   }
 
-  async #load(store: TokenStore, id: string, storeId: string): Promise<Grant | EndedGrant | undefined> {
-    const found = await this.#find(store, storeId);
-    if (found && !found.stored) this.#options.onUnreadable(id);
-    return found?.stored;
-  }
-
-  /** Returns the record, and what it holds; `stored` is `undefined` where it cannot be decoded. */
-  async #find(
-    store: TokenStore,
-    storeId: string,
-  ): Promise<{ readonly record: StoredGrant; readonly stored: Grant | EndedGrant | undefined } | undefined> {
+  async #load(store: TokenStore, id: string): Promise<Grant | EndedGrant | undefined> {
+    const { codec, onUnreadable } = this.#options;
+    const storeId = this.storeId(id);
     const record = await store.get(storeId);
-    return record ? { record, stored: await this.#options.codec.decode(storeId, record) } : undefined;
+    if (!record) return undefined;
+    const stored = await codec.decode(storeId, record);
+    if (!stored) onUnreadable(id);
+    return stored;
   }
 
-  /** Caches the result of a write that began at `since`. Running reads may have seen an older grant, so their results are ignored. */
-  #remember(id: string, grant: Grant | undefined, since = LONG_AGO): void {
-    hubOf(this.#options.store).notify(this.storeId(id), undefined, this.#onChange);
-    this.#reads.delete(id);
-    this.#keep(id, grant, since);
-  }
-
-  /** Caches what was seen: a grant, or that there is none. @param since When the store was asked. */
-  #keep(id: string, grant: Grant | undefined, since: Moment): void {
+  /**
+   * Caches what was seen: a grant, or that there is none.
+   *
+   * @param since When the store was asked.
+   * @param isWritten True for the result of a write: running reads may have seen an older grant, and are ignored.
+   */
+  #remember(id: string, grant: Grant | undefined, since = LONG_AGO, isWritten = true): void {
     const { cache, store } = this.#options;
+    if (isWritten) {
+      hubOf(store).notify(this.storeId(id), undefined, this.#onChange);
+      this.#reads.delete(id);
+    }
     // Deleted first, so that the order of the map is the order of age.
     this.#cache.delete(id);
     if (grant === undefined || !cache?.ttlMs) return;

@@ -1,5 +1,6 @@
 import { createHash, hkdfSync, randomBytes, randomInt } from 'node:crypto';
 import { ConfigurationError } from '../errors.js';
+import { isIssuer } from '../oauth/addresses.js';
 import { asOrganizationDomain, subjectOf } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { Secret } from '../redaction.js';
@@ -93,28 +94,42 @@ const FULL_WINDOW_LIFETIME_MS = 20 * 60 * 1000;
 /** Fraction of the lifetime after a refresh in which `ahead` is ignored. Prevents refresh loops with short-lived tokens. */
 const RESTING_SHARE = 0.1;
 
+const FOREVER = Number.POSITIVE_INFINITY;
+
 /** Largest fraction of the lifetime that `leeway` may take. Leaves time to use the token that a request waited for. */
 const MAX_LEEWAY = 0.5;
 
-/** Returns the grant of a login. @param now Epoch milliseconds of the token response. @param obtainedBy Names this process. */
-export function newGrant(tokens: TokenSet, now: number, obtainedBy?: string): Grant {
+/**
+ * Returns the grant of a token response: of a login, or after a refresh of `before`, from which it keeps what the response
+ * leaves out.
+ *
+ * @param now Epoch milliseconds of the token response.
+ * @param obtainedBy Names this process.
+ * @param before May be an {@link emptyGrant}.
+ */
+export function issuedGrant(tokens: TokenSet, now: number, obtainedBy?: string, before?: Grant): Grant {
+  const former = before?.accessToken === NO_TOKEN ? undefined : before;
+  const isSameRefreshToken = tokens.refreshToken === undefined || tokens.refreshToken === former?.refreshToken;
+  const formerEnd = isSameRefreshToken ? former?.refreshTokenExpiresAt : undefined;
+  const { refreshTokenLifetimeMs } = tokens;
   // One literal: an object that is spread together takes a third of a kilobyte more, for each grant in the cache.
   return {
     accessToken: tokens.accessToken,
-    refreshToken: tokens.refreshToken,
+    refreshToken: tokens.refreshToken ?? former?.refreshToken,
     expiresAt: now + tokens.lifetimeMs,
     lifetimeMs: tokens.lifetimeMs,
     organizationDomain: tokens.organizationDomain,
     enterpriseUrl: tokens.enterpriseUrl,
-    subject: tokens.subject,
-    sub: subjectOf(tokens.claims),
-    scope: tokens.scope,
-    createdAt: now,
-    refreshedAt: undefined,
-    refreshTokenExpiresAt: endOf(tokens.refreshTokenLifetimeMs, now),
-    issuedBy: tokens.issuedBy,
-    lineage: randomBytes(12).toString('base64url'),
-    generation: 0,
+    subject: former?.subject ?? tokens.subject,
+    sub: subjectOf(tokens.claims) ?? former?.sub,
+    scope: tokens.scope ?? former?.scope,
+    createdAt: former ? former.createdAt : now,
+    refreshedAt: former && now,
+    refreshTokenExpiresAt: refreshTokenLifetimeMs === undefined ? formerEnd : now + refreshTokenLifetimeMs,
+    issuedBy: former ? former.issuedBy : tokens.issuedBy,
+    lineage: former?.lineage ?? randomBytes(12).toString('base64url'),
+    generation: former ? former.generation + 1 : 0,
+    application: before?.application,
     obtainedBy,
     version: randomInt(1, VERSIONS),
   };
@@ -128,48 +143,12 @@ export function emptyGrant(): Grant {
   const lifetimes = { lifetimeMs: 0, renewableLifetimeMs: 0, refreshTokenLifetimeMs: undefined };
   const tokens = { accessToken: NO_TOKEN, refreshToken: undefined, ...lifetimes };
   const facts = { scope: undefined, claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
-  return { ...newGrant({ ...tokens, ...facts }, 0), application: true };
+  return { ...issuedGrant({ ...tokens, ...facts }, 0), application: true };
 }
 
 /** Returns true for an {@link emptyGrant}, which no store has. */
 export function isEmptyGrant({ accessToken }: Grant): boolean {
   return accessToken === NO_TOKEN;
-}
-
-/** Returns the grant after a refresh. Keeps what the token response leaves out. @param now Epoch milliseconds of the token response. */
-export function refreshedGrant(grant: Grant, tokens: TokenSet, now: number, obtainedBy: string): Grant {
-  const isSameRefreshToken = tokens.refreshToken === undefined || tokens.refreshToken === grant.refreshToken;
-  return {
-    accessToken: tokens.accessToken,
-    refreshToken: tokens.refreshToken ?? grant.refreshToken,
-    expiresAt: now + tokens.lifetimeMs,
-    lifetimeMs: tokens.lifetimeMs,
-    organizationDomain: tokens.organizationDomain,
-    enterpriseUrl: tokens.enterpriseUrl,
-    subject: grant.subject ?? tokens.subject,
-    sub: subjectOf(tokens.claims) ?? grant.sub,
-    scope: tokens.scope ?? grant.scope,
-    createdAt: grant.createdAt,
-    refreshedAt: now,
-    refreshTokenExpiresAt:
-      endOf(tokens.refreshTokenLifetimeMs, now) ?? (isSameRefreshToken ? grant.refreshTokenExpiresAt : undefined),
-    issuedBy: grant.issuedBy,
-    lineage: grant.lineage,
-    generation: grant.generation + 1,
-    application: grant.application,
-    obtainedBy,
-    version: randomInt(1, VERSIONS),
-  };
-}
-
-/** Returns the grant of the application after a token request. @param now Epoch milliseconds of the token response. */
-export function grantOfApplication(grant: Grant, tokens: TokenSet, now: number, obtainedBy: string): Grant {
-  const next = isEmptyGrant(grant) ? newGrant(tokens, now, obtainedBy) : refreshedGrant(grant, tokens, now, obtainedBy);
-  return { ...next, application: true };
-}
-
-function endOf(lifetimeMs: number | undefined, now: number): number | undefined {
-  return lifetimeMs === undefined ? undefined : now + lifetimeMs;
 }
 
 /**
@@ -193,26 +172,20 @@ export function withRefreshTokenOf(
   return { ...tokens, refreshToken, lifetimeMs, refreshTokenLifetimeMs };
 }
 
-/** Returns the tombstone of a grant that the service has refused. */
-export function endedGrant(grant: Grant): EndedGrant {
-  const {
-    accessToken,
-    refreshToken,
-    previousRefreshToken,
-    lifetimeMs,
-    sub,
-    application,
-    obtainedBy,
-    issuedBy,
-    retryAt,
-    ...kept
-  } = grant;
-  return { ended: true, ...kept };
+function factsOf(grant: Partial<GrantFacts> & Pick<GrantFacts, 'expiresAt'>): GrantFacts {
+  const { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt } = grant;
+  return { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
 }
 
-/** Returns a grant, and `undefined` for a tombstone. */
-export function unlessEnded(stored: Grant | EndedGrant | undefined): Grant | undefined {
-  return stored && 'ended' in stored ? undefined : stored;
+/** Returns the tombstone of a grant that the service has refused. */
+export function endedGrant(grant: Grant): EndedGrant {
+  const { lineage, generation, version } = grant;
+  return { ended: true, ...factsOf(grant), lineage, generation, version };
+}
+
+/** Returns what an application may know of a grant. @param now Epoch milliseconds. */
+export function summaryOf(grantId: string, grant: Grant | EndedGrant, now: number): GrantSummary {
+  return { grantId, ...factsOf(grant), ended: isUnusable(grant, now) };
 }
 
 /** Returns true if both come from one login, and `one` was refreshed less often: the service no longer accepts it. */
@@ -234,9 +207,8 @@ export function isPastEnd({ refreshTokenExpiresAt }: GrantFacts, now: number): b
   return refreshTokenExpiresAt !== undefined && refreshTokenExpiresAt <= now;
 }
 
-/** Returns true if something can replace the access token. @param now Epoch milliseconds. */
-export function isRenewable(grant: Grant, now: number): boolean {
-  return grant.application === true || (grant.refreshToken !== undefined && !isPastEnd(grant, now));
+function isRenewable({ application, refreshToken, refreshTokenExpiresAt }: Grant, now: number): boolean {
+  return application === true || (refreshToken !== undefined && (refreshTokenExpiresAt ?? FOREVER) > now);
 }
 
 /** Returns true if the grant cannot be used, nor refreshed. @param now Epoch milliseconds. */
@@ -244,42 +216,26 @@ export function isUnusable(grant: Grant | EndedGrant, now: number): boolean {
   return 'ended' in grant || (grant.expiresAt <= now && !isRenewable(grant, now));
 }
 
-/** Returns what an application may know of a grant. @param now Epoch milliseconds. */
-export function summaryOf(grantId: string, grant: Grant | EndedGrant, now: number): GrantSummary {
-  const { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt } = grant;
-  const dates = { createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
-  return { grantId, subject, organizationDomain, scope, ...dates, ended: isUnusable(grant, now) };
-}
-
 /**
- * Returns how fresh the grant is, by the token that ends first: the access token, or the refresh token that replaces it. An
- * access token that nothing can replace serves to its own end.
+ * Returns how fresh the grant is, by the token that ends first: the access token, or the refresh token that replaces it. One
+ * that nothing can replace, or that another authorization server has issued, serves to its own end.
+ *
+ * @param now Epoch milliseconds.
+ * @param origin Of the authorization server.
  */
-export function freshness(
-  grant: Grant,
-  { clock, window }: { readonly clock: () => number; readonly window: RefreshWindow },
-): Freshness {
-  const { lifetimeMs, expiresAt, refreshTokenExpiresAt } = grant;
-  const now = clock();
-  if (!isRenewable(grant, now)) return expiresAt <= now ? 'expired' : 'fresh';
-  const isRefreshed = grant.generation > 0;
-  const own = freshnessOf(expiresAt - now, lifetimeMs, isRefreshed, window);
-  if (refreshTokenExpiresAt === undefined || own === 'expired') return own;
+export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow, origin: string): Freshness {
+  const { lifetimeMs, expiresAt, refreshTokenExpiresAt = FOREVER } = grant;
+  if (!isRenewable(grant, now) || !isIssuer(grant.issuedBy, origin)) return expiresAt <= now ? 'expired' : 'fresh';
   const issuedAt = expiresAt - lifetimeMs;
-  const other = freshnessOf(refreshTokenExpiresAt - now, refreshTokenExpiresAt - issuedAt, isRefreshed, window);
-  return other === 'fresh' ? own : other;
-}
-
-function freshnessOf(
-  leftMs: number,
-  lifetimeMs: number,
-  isRefreshed: boolean,
-  { leewayMs, aheadMs }: RefreshWindow,
-): Freshness {
-  const share = Math.min(1, lifetimeMs / FULL_WINDOW_LIFETIME_MS);
-  if (leftMs <= Math.min(leewayMs * share, lifetimeMs * MAX_LEEWAY)) return 'expired';
-  const isResting = isRefreshed && leftMs > lifetimeMs * (1 - RESTING_SHARE);
-  return leftMs <= aheadMs * share && !isResting ? 'due' : 'fresh';
+  let result: Freshness = 'fresh';
+  for (const end of [expiresAt, refreshTokenExpiresAt]) {
+    const [leftMs, wholeMs] = [end - now, end - issuedAt];
+    const share = Math.min(1, wholeMs / FULL_WINDOW_LIFETIME_MS);
+    if (leftMs <= Math.min(leewayMs * share, wholeMs * MAX_LEEWAY)) return 'expired';
+    const isResting = grant.generation > 0 && leftMs > wholeMs * (1 - RESTING_SHARE);
+    if (leftMs <= aheadMs * share && !isResting) result = 'due';
+  }
+  return result;
 }
 
 /**
@@ -369,7 +325,11 @@ export class GrantCodec {
     const { sealed, version } = Object(record) as Partial<Readonly<Record<string, unknown>>>;
     if (typeof sealed !== 'string' || typeof version !== 'number' || !Number.isSafeInteger(version)) return undefined;
     const text = await this.open(id, sealed);
-    return text === undefined ? undefined : grantFrom(id, text, version);
+    try {
+      return text === undefined ? undefined : grantFrom(id, Object(JSON.parse(text)), version);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Returns a text as it is stored under an id. */
@@ -385,11 +345,7 @@ export class GrantCodec {
 
   /** Returns a text that {@link seal} has returned for an id. Without keys, any id will do. */
   async open(id: string, sealed: string): Promise<string | undefined> {
-    if (this.#keys.size > 0) return await this.#decrypt(id, sealed);
-    return /^[\w-]+$/.test(sealed) ? Buffer.from(sealed, 'base64url').toString() : undefined;
-  }
-
-  async #decrypt(id: string, sealed: string): Promise<string | undefined> {
+    if (this.#keys.size === 0) return /^[\w-]+$/.test(sealed) ? Buffer.from(sealed, 'base64url').toString() : undefined;
     const { compactDecrypt } = await import('jose/jwe/compact/decrypt');
     const { decodeProtectedHeader } = await import('jose/decode/protected_header');
     try {
@@ -422,52 +378,42 @@ const NUMBERS = [
   ...(['createdAt', 'refreshedAt', 'refreshTokenExpiresAt'] as const),
 ];
 
-function grantFrom(id: string, text: string, version: number): Grant | EndedGrant | undefined {
-  try {
-    const content = Object(JSON.parse(text)) as Content;
-    if (content.id !== id) return undefined;
-    for (const name of TEXTS) if (content[name] !== undefined && typeof content[name] !== 'string') return undefined;
-    for (const name of NUMBERS) {
-      const value = content[name];
-      if (value !== undefined && !(typeof value === 'number' && value >= 0 && value < Number.POSITIVE_INFINITY))
-        return undefined;
-    }
-    const { lineage, generation, expiresAt, accessToken, lifetimeMs, scope } = content;
-    if (lineage === undefined || generation === undefined || expiresAt === undefined) return undefined;
-    const isScope = Array.isArray(scope) && scope.every((name: unknown) => typeof name === 'string');
-    if (scope !== undefined && !isScope) return undefined;
-    // Decides which host gets the token, so it is checked on each read.
-    const { organizationDomain: domain } = content;
-    const organizationDomain = domain === undefined ? undefined : asOrganizationDomain(domain);
-    const { subject, createdAt, refreshedAt, refreshTokenExpiresAt } = content;
-    if (content.ended === true) {
-      const facts = { subject, organizationDomain, scope, createdAt, refreshedAt, expiresAt, refreshTokenExpiresAt };
-      return { ended: true, ...facts, lineage, generation, version };
-    }
-    if (accessToken === undefined || lifetimeMs === undefined || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
-    return {
-      accessToken,
-      refreshToken: content.refreshToken,
-      previousRefreshToken: content.previousRefreshToken,
-      expiresAt,
-      lifetimeMs,
-      organizationDomain,
-      enterpriseUrl: content.enterpriseUrl,
-      subject,
-      scope,
-      createdAt,
-      refreshedAt,
-      refreshTokenExpiresAt,
-      issuedBy: content.issuedBy,
-      lineage,
-      generation,
-      sub: content.sub,
-      application: content.application === true || undefined,
-      obtainedBy: content.obtainedBy,
-      retryAt: content.retryAt,
-      version,
-    };
-  } catch {
-    return undefined;
-  }
+/** @throws ConfigurationError if the organization's domain is invalid */
+function grantFrom(id: string, content: Content, version: number): Grant | EndedGrant | undefined {
+  if (content.id !== id) return undefined;
+  for (const name of TEXTS) if (content[name] !== undefined && typeof content[name] !== 'string') return undefined;
+  for (const name of NUMBERS)
+    if (content[name] !== undefined && !(Number.isFinite(content[name]) && content[name] >= 0)) return undefined;
+  const { lineage, generation, expiresAt, accessToken, lifetimeMs, scope } = content;
+  if (lineage === undefined || generation === undefined || expiresAt === undefined) return undefined;
+  const isScope = Array.isArray(scope) && scope.every((name: unknown) => typeof name === 'string');
+  if (scope !== undefined && !isScope) return undefined;
+  // Decides which host gets the token, so it is checked on each read.
+  const { organizationDomain: domain } = content;
+  const organizationDomain = domain === undefined ? undefined : asOrganizationDomain(domain);
+  if (content.ended === true)
+    return { ended: true, ...factsOf({ ...content, organizationDomain, expiresAt }), lineage, generation, version };
+  if (accessToken === undefined || lifetimeMs === undefined || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;
+  return {
+    accessToken,
+    refreshToken: content.refreshToken,
+    previousRefreshToken: content.previousRefreshToken,
+    expiresAt,
+    lifetimeMs,
+    organizationDomain,
+    enterpriseUrl: content.enterpriseUrl,
+    subject: content.subject,
+    scope,
+    createdAt: content.createdAt,
+    refreshedAt: content.refreshedAt,
+    refreshTokenExpiresAt: content.refreshTokenExpiresAt,
+    issuedBy: content.issuedBy,
+    lineage,
+    generation,
+    sub: content.sub,
+    application: content.application === true || undefined,
+    obtainedBy: content.obtainedBy,
+    retryAt: content.retryAt,
+    version,
+  };
 }

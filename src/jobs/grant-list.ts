@@ -13,7 +13,7 @@ const LISTED_AT_ONCE = 100;
 /** Pauses before further reads of a listed grant whose read failed, in milliseconds: one slow read must not end a list of a million. */
 const READ_AGAIN_MS = [500, 2_000];
 
-/** A grant as {@link GrantManager.peek} returns it. */
+/** A grant, ended or not, and its id. */
 type ListedGrant = readonly [grantId: string, grant: Grant | EndedGrant];
 
 /** Reads an AbortSignal. */
@@ -71,19 +71,19 @@ export async function* pagesOf<T>(items: AsyncIterable<T>, size: number): AsyncG
  * number. @throws like {@link storeIds}, once the store fails for seconds
  */
 export async function* allGrants(
-  manager: Pick<GrantManager, 'access' | 'peek' | 'repository'>,
+  manager: Pick<GrantManager, 'access' | 'repository'>,
   signal?: AbortSignal,
 ): AsyncGenerator<ListedGrant> {
   const { access, repository } = manager;
   const peekWithRetry = async (id: string) => {
     for (const ms of READ_AGAIN_MS) {
       try {
-        return await manager.peek(id);
+        return await repository.peek(id);
       } catch {
         await pause(ms);
       }
     }
-    return await manager.peek(id);
+    return await repository.peek(id);
   };
   for await (const page of pagesOf(storeIds(access, repository.storeId(''), signal), LISTED_AT_ONCE)) {
     const reads = page.map(async (storeId): Promise<ListedGrant[]> => {

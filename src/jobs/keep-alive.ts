@@ -40,7 +40,7 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  * @throws the signal's reason, and whatever the iteration throws; ServiceUnavailableError once the strategy is closed
  */
 export async function keepAlive(
-  grants: Pick<GrantManager, 'access' | 'clock' | 'peek' | 'repository'> & {
+  grants: Pick<GrantManager, 'access' | 'clock' | 'repository'> & {
     readonly refresher: Pick<Refresher, 'keepAlive' | 'pauseMs' | 'untilClosed'>;
   },
   { olderThan, rate, signal: given }: KeepAliveSettings,

@@ -2,30 +2,27 @@ import type { Credential } from '../api/api-context.js';
 import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import type { GrantEvent, GrantLostEvent } from '../events.js';
 import {
-  type EndedGrant,
   emptyGrant,
-  type Freshness,
   freshness,
   type Grant,
   type GrantSummary,
   isOlder,
   isPastEnd,
   isSameUser,
+  issuedGrant,
   isUnusable,
-  newGrant,
   type RefreshWindow,
   summaryOf,
   withRefreshTokenOf,
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions, type Removal } from '../grants/grant-repository.js';
-import { isIssuer } from '../oauth/addresses.js';
 import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
 import { Revocations } from './revocations.js';
-import { UnsavedGrants } from './unsaved-grants.js';
+import { type UnsavedGrant, UnsavedGrants } from './unsaved-grants.js';
 
 /** Options of a {@link GrantManager}. */
 export interface GrantManagerOptions
@@ -48,42 +45,47 @@ export interface GrantManagerOptions
 export class GrantManager {
   /** The token store of its grants. */
   readonly access: StoreAccess;
-  readonly #options: GrantManagerOptions;
   readonly repository: GrantRepository;
-  readonly #unsaved: UnsavedGrants;
-  readonly #refresher: Refresher;
+  readonly refresher: Refresher;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
+  readonly #options: GrantManagerOptions;
+  readonly #unsaved = new Map<string, UnsavedGrant>();
   readonly #revocations: Revocations | undefined;
   /** Number of logins and logouts in this process that may have replaced or deleted a grant that was loaded before. */
   changes = 0;
-  #hasWarned = false;
+  /** True once {@link close} was called. */
+  isClosed = false;
   #closing: Promise<void> | undefined;
 
   constructor(options: GrantManagerOptions) {
-    const { onRefresh } = options;
+    const { clock, window, endpoint, revocation, onRefresh, onGrant, onLost } = options;
     this.#options = options;
+    this.clock = clock;
+    let hasWarned = false;
     this.repository = new GrantRepository({
       ...options,
-      onUnreadable: (grantId) => options.onLost(grantId, 'unreadable'),
-      onRecovery: () => void this.#unsaved.flush(),
+      unsaved: this.#unsaved,
+      onUnreadable: (grantId) => onLost(grantId, 'unreadable'),
+      onRecovery: () => void unsaved.flush(),
       onUnlockedRefresh: () => {
-        if (!this.#hasWarned) options.onUnlockedRefresh();
-        this.#hasWarned = true;
+        if (!hasWarned) options.onUnlockedRefresh();
+        hasWarned = true;
       },
     });
     this.access = this.repository.access;
-    const { revocation, endpoint, onGrant } = options;
     this.#revocations =
       revocation && new Revocations({ endpoint: revocation, isBusy: () => endpoint.queue.isFull, onRevoked: onGrant });
-    this.#unsaved = new UnsavedGrants(this.repository, (grantId, event, grant) => {
+    const unsaved = new UnsavedGrants(this.#unsaved, this.repository, (grantId, event, grant) => {
       onRefresh(grantId, event);
       if (event.outcome === 'discarded') this.#revokeUnlessStored(grantId, grant);
     });
-    this.#refresher = new Refresher({
+    this.refresher = new Refresher({
       ...options,
       repository: this.repository,
-      unsaved: this.#unsaved,
+      unsaved,
       onDiscarded: (grantId, grant) => this.#revokeUnlessStored(grantId, grant),
-      isUsable: (grant) => this.#freshness(grant) !== 'expired',
+      isUsable: (grant) => freshness(grant, clock(), window, endpoint.origin) !== 'expired',
     });
   }
 
@@ -96,14 +98,15 @@ export class GrantManager {
    *   ServiceUnavailableError if it cannot be loaded or refreshed now
    */
   current(grantId: string, loaded?: Grant, mayIssue = false): Grant | Promise<Grant> {
-    const grant = this.#known(grantId) ?? loaded;
+    const grant = this.repository.known(grantId) ?? loaded;
     if (grant === undefined) return this.#load(grantId, mayIssue);
     if (grant.application && !mayIssue) return Promise.reject(new NotAuthorizedError(NO_GRANT));
-    const state = this.#freshness(grant);
+    const { clock, window, endpoint } = this.#options;
+    const state = freshness(grant, clock(), window, endpoint.origin);
     if (state === 'expired') return this.#refreshed(grantId, grant);
-    if (state === 'due' && this.#refresher.isIdle(grantId))
+    if (state === 'due' && this.refresher.isIdle(grantId))
       // The failure is published as an event, and the token is still valid.
-      this.#refresher.refresh(grantId, grant, 'ahead').catch(() => undefined);
+      this.refresher.refresh(grantId, grant, 'ahead').catch(() => undefined);
     return grant;
   }
 
@@ -112,7 +115,7 @@ export class GrantManager {
     const { clock, endpoint } = this.#options;
     if (grant.expiresAt > clock() && endpoint.pauses.remainingMs('ahead', grantId) > 0) return grant;
     try {
-      return await this.#refresher.refresh(grantId, grant, 'expired');
+      return await this.refresher.refresh(grantId, grant, 'expired');
     } catch (error) {
       if (grant.expiresAt > clock() && !(error instanceof NotAuthorizedError)) return grant;
       throw error;
@@ -121,16 +124,16 @@ export class GrantManager {
 
   /** Returns true if a user has such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
   async has(grantId: string): Promise<boolean> {
-    const grant = this.#known(grantId) ?? (await this.repository.read(grantId));
+    const grant = this.repository.known(grantId) ?? (await this.repository.read(grantId));
     return grant !== undefined && !grant.application && !isUnusable(grant, this.#options.clock());
   }
 
   /** Returns the grant of a user as it is, expired or not, and refreshes nothing. Synchronous, and without I/O, if it is cached. */
   stored(grantId: string): Grant | Promise<Grant> {
-    const known = this.#known(grantId);
+    const known = this.repository.known(grantId);
     if (known && !known.application) return known;
     return this.repository.read(grantId).then((read) => {
-      const grant = this.#known(grantId) ?? read;
+      const grant = this.repository.known(grantId) ?? read;
       if (grant && !grant.application) return grant;
       throw new NotAuthorizedError(NO_GRANT);
     });
@@ -149,7 +152,7 @@ export class GrantManager {
     refused: string,
     { isDead = false, mayIssue = false }: { readonly isDead?: boolean | undefined; readonly mayIssue?: boolean } = {},
   ): Promise<Grant> {
-    const known = this.#known(grantId) ?? (await this.repository.read(grantId));
+    const known = this.repository.known(grantId) ?? (await this.repository.read(grantId));
     if (!known) return await this.#load(grantId, mayIssue);
     if (known.accessToken !== refused) return await this.current(grantId, known, mayIssue);
     const { clock, endpoint } = this.#options;
@@ -157,7 +160,7 @@ export class GrantManager {
     const isReplaceable = known.refreshToken !== undefined || known.application;
     if (!isDead && !isReplaceable && known.expiresAt > clock()) return known;
     if (endpoint.pauses.remainingMs('renewed', grantId) > 0) return known;
-    return await this.#refresher.refresh(grantId, known, 'refused');
+    return await this.refresher.refresh(grantId, known, 'refused');
   }
 
   /**
@@ -170,7 +173,7 @@ export class GrantManager {
       pauses.end(grantId, 'renewed');
       return;
     }
-    const known = this.#known(grantId);
+    const known = this.repository.known(grantId);
     const isOwn = known?.accessToken === renewed.accessToken && known.obtainedBy === id;
     if (isOwn && pauses.remainingMs('renewed', grantId) === 0) pauses.begin('renewed', grantId);
   }
@@ -188,16 +191,16 @@ export class GrantManager {
     if (!isNewId) await this.#expectIdOfUser(grantId);
     const now = this.#options.clock();
     if (tokens.refreshToken !== undefined || formerId === undefined)
-      return await this.#create(grantId, newGrant(tokens, now, this.#options.endpoint.id), isNewId, 'stored');
+      return await this.#create(grantId, issuedGrant(tokens, now, this.#options.endpoint.id), isNewId, 'stored');
     // A refresh that runs may be about to replace the former refresh token.
     const lock = await this.access.acquire(this.repository.storeId(formerId));
     try {
-      const former = this.#unsaved.byId.get(formerId)?.grant ?? (await this.repository.readAnew(formerId));
+      const former = this.#unsaved.get(formerId)?.grant ?? (await this.repository.readAnew(formerId));
       // An application that names its grants itself says by the id that the user is the same.
       const isSame = (former && isSameUser(former, tokens)) ?? formerId === grantId;
       const isKept = isSame && former !== undefined && !isPastEnd(former, now);
       const known = isKept ? withRefreshTokenOf(former, tokens, now) : tokens;
-      return await this.#create(grantId, newGrant(known, now, this.#options.endpoint.id), isNewId, 'stored');
+      return await this.#create(grantId, issuedGrant(known, now, this.#options.endpoint.id), isNewId, 'stored');
     } finally {
       await lock.release();
     }
@@ -215,7 +218,7 @@ export class GrantManager {
     tokens: TokenSet,
     replace: boolean,
   ): Promise<GrantSummary | undefined> {
-    const grant = newGrant(tokens, this.#options.clock(), this.#options.endpoint.id);
+    const grant = issuedGrant(tokens, this.#options.clock(), this.#options.endpoint.id);
     const grantId = idOf(summaryOf('', grant, this.clock()));
     if (grantId === undefined) return undefined;
     await this.#expectIdOfUser(grantId);
@@ -260,12 +263,12 @@ export class GrantManager {
    */
   async remove(grantId: string, isOfUser = true): Promise<void> {
     if (isOfUser && (await this.#isOfApplication(grantId))) return;
-    let unsaved = this.#unsaved.byId.get(grantId)?.grant;
+    let unsaved = this.#unsaved.get(grantId)?.grant;
     const newest = (stored: Grant | undefined) => (unsaved && (!stored || isOlder(stored, unsaved)) ? unsaved : stored);
     this.#forget(grantId);
     const removal = this.repository.remove(grantId, (stored) => {
       // A refresh that began while the store was slow may have left a newer pair since, which is forgotten here.
-      unsaved = this.#unsaved.byId.get(grantId)?.grant ?? unsaved;
+      unsaved = this.#unsaved.get(grantId)?.grant ?? unsaved;
       this.#forget(grantId);
       const grant = newest(stored);
       if (!grant) return;
@@ -303,42 +306,24 @@ export class GrantManager {
     }
   }
 
-  /** Returns the grant as it is, a tombstone too; `undefined` if there is none. @throws TokenStoreError */
-  async peek(grantId: string): Promise<Grant | EndedGrant | undefined> {
-    return this.#unsaved.byId.get(grantId)?.grant ?? (await this.repository.peek(grantId));
-  }
-
   /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
   async summary(grantId: string): Promise<GrantSummary | undefined> {
-    const grant = await this.peek(grantId);
+    const grant = await this.repository.peek(grantId);
     return grant && summaryOf(grantId, grant, this.clock());
-  }
-
-  /** Epoch milliseconds. */
-  get clock(): () => number {
-    return this.#options.clock;
-  }
-
-  get refresher(): Refresher {
-    return this.#refresher;
   }
 
   /** Stops listening to other processes, for a strategy that another one replaces. Resolves when its refreshes and saves are done. */
   async retire(): Promise<void> {
     this.repository.stopWatching();
-    await this.#refresher.settled();
+    await this.refresher.settled();
     await this.access.drain();
-  }
-
-  /** True once {@link close} was called. */
-  get isClosed(): boolean {
-    return this.#closing !== undefined;
   }
 
   /** Resolves when all running refreshes and saves are done, or exceeded their time limit. Later calls join the first. */
   close(): Promise<void> {
     this.repository.stopWatching();
-    this.#closing ??= this.#refresher
+    this.isClosed = true;
+    this.#closing ??= this.refresher
       .close()
       .then(() => this.access.drain())
       .then(() => this.#revocations?.close());
@@ -361,36 +346,24 @@ export class GrantManager {
     });
   }
 
-  /** Returns the grant if this process has it, without I/O: unsaved, or cached. */
-  #known(grantId: string): Grant | undefined {
-    return this.#unsaved.byId.get(grantId)?.grant ?? this.repository.cached(grantId);
-  }
-
   async #load(grantId: string, mayIssue: boolean): Promise<Grant> {
     const read = await this.repository.read(grantId);
     // A login may have been saved while the store was read.
-    const grant = this.#known(grantId) ?? read;
+    const grant = this.repository.known(grantId) ?? read;
     if (!grant && !(mayIssue && this.#options.parametersOf)) throw new NotAuthorizedError(NO_GRANT);
     return this.current(grantId, grant ?? emptyGrant(), mayIssue);
-  }
-
-  /** Returns how fresh a grant is. Of another authorization server it serves to its end. */
-  #freshness(grant: Grant): Freshness {
-    const { clock, endpoint } = this.#options;
-    if (isIssuer(grant.issuedBy, endpoint.origin)) return freshness(grant, this.#options);
-    return grant.expiresAt <= clock() ? 'expired' : 'fresh';
   }
 
   /** Returns true if the application has the grant, or asks for it now. */
   async #isOfApplication(grantId: string): Promise<boolean> {
     if (!this.#options.parametersOf) return false;
-    if (this.#refresher.isOfApplication(grantId)) return true;
-    const grant = this.#known(grantId) ?? (await this.repository.peek(grantId).catch(() => undefined));
+    if (this.refresher.isOfApplication(grantId)) return true;
+    const grant = this.repository.known(grantId) ?? (await this.repository.peek(grantId).catch(() => undefined));
     return grant !== undefined && 'application' in grant && grant.application === true;
   }
 
   #forget(grantId: string, successor?: Grant): void {
     this.changes += 1;
-    this.#refresher.forget(grantId, successor);
+    this.refresher.forget(grantId, successor);
   }
 }

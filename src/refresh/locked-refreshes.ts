@@ -10,13 +10,12 @@ import type { RefreshEvent } from '../events.js';
 import {
   emptyGrant,
   type Grant,
-  grantOfApplication,
   hasSameTokens,
   isEmptyGrant,
   isOlder,
   isPastEnd,
   isSameUser,
-  refreshedGrant,
+  issuedGrant,
   withRotatedRefreshToken,
 } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
@@ -28,46 +27,33 @@ import type { HeldLock } from '../stores/held-lock.js';
 import { pause } from '../waiting.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
-/** A refresh that runs. */
+/** A refresh that runs, with what is known of it so far. */
 export interface RefreshInFlight {
   readonly id: string;
   /** The grant that the callers hold. */
   readonly seen: Grant;
   readonly trigger: RefreshEvent['trigger'];
-  /** Aborts once a login or a logout has come in between: the result is not kept in memory. */
-  readonly overtaken: AbortSignal;
-  /** The grant whose refresh token was sent last. */
-  current?: Grant;
   /** Its slot at the token endpoint. */
   readonly turn: Turn;
   /** Parameters of the token request of a grant of the application, which has no refresh token. */
-  parameters?: TokenParameters | undefined;
-}
-
-/** What a refresh came to. */
-type Outcome =
-  | { readonly outcome: 'refreshed' | 'adopted' | 'unsaved'; readonly grant: Grant }
-  /** The store had another grant than expected at the save, or none. */
-  | { readonly outcome: 'discarded'; readonly grant: Grant | undefined }
-  | { readonly outcome: 'failed'; readonly error: unknown };
-
-/** How it went. */
-interface Facts {
+  parameters: TokenParameters | undefined;
+  /** The grant of the token request that was sent last; `undefined` before the first. */
+  current: Grant | undefined;
+  /** True once a login or a logout came in between: the result is not kept in memory. */
+  isOvertaken: boolean;
   /** True if a refresh token was sent that another process had used before. */
   reused: boolean;
-  /** True if a token request was sent. */
-  sent: boolean;
   /** How long it waited for the lock, in milliseconds. */
   lockWaitMs: number;
   /** True if a lock was found to be too old, or lost. */
   lostLease: boolean;
 }
 
-/** What a refresh came to that took a lock, or failed before. */
-export type LockedResult = Outcome & Readonly<Facts>;
-
-/** The facts of a refresh that has taken no lock. */
-export const NOTHING_SENT: Readonly<Facts> = { reused: false, sent: false, lockWaitMs: 0, lostLease: false };
+/** The outcome of a refresh that took a lock. */
+export type LockedResult =
+  | { readonly outcome: 'refreshed' | 'adopted' | 'unsaved'; readonly grant: Grant }
+  /** The store had another grant than expected at the save, or none. */
+  | { readonly outcome: 'discarded'; readonly grant: Grant | undefined };
 
 /** Options of {@link LockedRefreshes}. */
 export interface LockedRefreshesOptions {
@@ -94,9 +80,9 @@ type LossReason = 'refused' | 'expired' | 'other-subject';
  * Pauses between the reads after a refusal, in milliseconds: another process may have refreshed the grant and not saved
  * it yet. A user who has revoked the grant waits for them once.
  */
-const PAUSES_MS = [50, 150, 300];
+const PAUSES_AFTER_REFUSAL_MS = [50, 150, 300];
 /** The same if the store has failed within the last minute, perhaps in the other process too. */
-const PAUSES_AFTER_FAILURE_MS = [...PAUSES_MS, 500, 1_000];
+const PAUSES_AFTER_FAILURE_MS = [...PAUSES_AFTER_REFUSAL_MS, 500, 1_000];
 
 /** Largest number of pairs that one refresh tries: that of the store, one of another process, and that of the caller. */
 const MAX_PAIRS = 3;
@@ -118,18 +104,10 @@ const MAX_LOCK_AGES: readonly Age[] = [
   { ageMs: 5_000, wallAgeMs: Number.POSITIVE_INFINITY },
 ];
 
-/** A refresh under one lock. */
-interface LockedRun {
-  readonly refresh: RefreshInFlight;
-  readonly lock: HeldLock;
-  /** Of the whole refresh, as far as it has come. */
-  readonly facts: Facts;
-}
-
 /**
  * The part of a refresh that runs under a lock: lock, read again, refresh, save.
  *
- * Has no state of a refresh: an error that is kept holds the objects whose methods are in its stack.
+ * Keeps no state of a refresh: an error that is kept holds the objects whose methods are in its stack.
  */
 export class LockedRefreshes {
   readonly #options: LockedRefreshesOptions;
@@ -140,36 +118,28 @@ export class LockedRefreshes {
 
   /**
    * Reads the grant again under its lock, refreshes it and saves it. Takes another lock if the first is too old, or lost, once a
-   * refresh token is to be sent. Never rejects: a failure is a result.
+   * refresh token is to be sent.
    */
   async refresh(refresh: RefreshInFlight): Promise<LockedResult> {
-    const facts = { ...NOTHING_SENT };
-    const outcome = await this.#underLock(refresh, facts).catch(
-      (error: unknown): Outcome => ({ outcome: 'failed', error }),
-    );
-    return { ...outcome, ...facts };
-  }
-
-  async #underLock(refresh: RefreshInFlight, facts: Facts): Promise<Outcome> {
     const { repository, unsaved, endpoint, signal } = this.#options;
     const { id } = refresh;
     const kept = unsaved.byId.get(id);
     const heldLock = kept?.lock.limitTo(endpoint.timeoutMs);
     // One that is too old is held on: whoever gets it next may know the old pair only.
     if (kept && heldLock?.maySend) {
-      const running = this.#run({ refresh, lock: heldLock, facts }, kept.grant);
+      const running = this.#run(refresh, heldLock, kept.grant);
       heldLock.holdUntil(running);
-      const outcome = await running;
-      if (outcome !== 'lock-lost') return outcome;
+      const result = await running;
+      if (result !== 'lock-lost') return result;
     }
     for (const maxAge of MAX_LOCK_AGES) {
       const askedAt = performance.now();
       const lock = await repository.access.acquire(repository.storeId(id), signal);
-      facts.lockWaitMs += performance.now() - askedAt;
+      refresh.lockWaitMs += performance.now() - askedAt;
       try {
-        const outcome = await this.#run({ refresh, lock: lock.limitTo(endpoint.timeoutMs, maxAge), facts });
-        if (outcome !== 'lock-lost') return outcome;
-        facts.lostLease = true;
+        const result = await this.#run(refresh, lock.limitTo(endpoint.timeoutMs, maxAge));
+        if (result !== 'lock-lost') return result;
+        refresh.lostLease = true;
       } finally {
         await lock.release();
       }
@@ -179,13 +149,12 @@ export class LockedRefreshes {
   }
 
   /** @param kept The pair that this process holds the lock for until it is saved: no other has refreshed it. */
-  async #run(run: LockedRun, kept?: Grant): Promise<Outcome | 'lock-lost'> {
-    const { id, seen, trigger, parameters } = run.refresh;
+  async #run(refresh: RefreshInFlight, lock: HeldLock, kept?: Grant): Promise<LockedResult | 'lock-lost'> {
+    const { id, seen, trigger, parameters } = refresh;
     const { repository, endpoint, clock, isUsable, signal } = this.#options;
     // Checked after the read, and at once: whoever has taken a lost lock since may have read the same pair.
     const reading = kept ?? this.#newest(id);
-    const checking =
-      !kept && run.lock.isLease ? repository.access.use(() => run.lock.isHeld(), 'lock', CHECK_MS) : true;
+    const checking = !kept && lock.isLease ? repository.access.use(() => lock.isHeld(), 'lock', CHECK_MS) : true;
     const [stored, isHeld] = await Promise.all([reading, checking]);
     if (!stored && !parameters) throw new NotAuthorizedError(NO_GRANT);
     let pair = stored ?? emptyGrant();
@@ -197,7 +166,7 @@ export class LockedRefreshes {
       if (!isReplaceable && pair.expiresAt > clock() && trigger !== 'refused') break;
       // The end of a pair that another process got is by a clock that may differ: the service is asked once.
       if (!isReplaceable && !(isPast && pair.obtainedBy !== endpoint.id)) {
-        pair = await this.#giveUp(run, pair, trigger === 'refused' && !isPast ? 'refused' : 'expired');
+        pair = await this.#giveUp(refresh, pair, trigger === 'refused' && !isPast ? 'refused' : 'expired');
         continue;
       }
       if (pair.retryAt !== undefined) endpoint.pauses.join(id, pair.retryAt);
@@ -205,11 +174,12 @@ export class LockedRefreshes {
       if (error) throw error;
       signal.throwIfAborted();
       if (!isIssuer(pair.issuedBy, endpoint.origin)) throw tenantChanged();
-      if (!isHeld || !run.lock.maySend) return 'lock-lost';
-      const refreshed = await this.#exchange(run, pair);
+      if (!isHeld || !lock.maySend) return 'lock-lost';
+      const refreshed = await this.#exchange(refresh, lock, pair);
       if (refreshed) return refreshed;
       pair =
-        (await this.#pairAfterRefusal(run, pair)) ?? (await this.#giveUp(run, pair, isPast ? 'expired' : 'refused'));
+        (await this.#pairAfterRefusal(refresh, pair)) ??
+        (await this.#giveUp(refresh, pair, isPast ? 'expired' : 'refused'));
     }
     return { outcome: 'adopted', grant: pair };
   }
@@ -227,69 +197,85 @@ export class LockedRefreshes {
   }
 
   /** Refreshes the grant and saves the new pair. Returns `undefined` if the service refuses its refresh tokens. */
-  async #exchange(run: LockedRun, grant: Grant): Promise<Outcome | 'lock-lost' | undefined> {
+  async #exchange(
+    refresh: RefreshInFlight,
+    lock: HeldLock,
+    grant: Grant,
+  ): Promise<LockedResult | 'lock-lost' | undefined> {
     const { repository, endpoint, unsaved, clock } = this.#options;
-    const { id, overtaken } = run.refresh;
-    run.refresh.current = grant;
-    run.facts.sent = true;
+    const { id } = refresh;
+    refresh.current = grant;
     const sentAt = performance.now();
     try {
-      if (run.refresh.parameters) return await this.#request(run, grant, run.refresh.parameters);
+      if (refresh.parameters) return await this.#request(refresh, lock, grant, refresh.parameters);
       const { refreshToken, previousRefreshToken } = grant;
-      let tokens = refreshToken && (await this.#send(run, grant, refreshToken));
+      let tokens = refreshToken && (await this.#send(refresh, lock, grant, refreshToken));
       if (!tokens && previousRefreshToken) {
-        if (!run.lock.maySend) return 'lock-lost';
-        tokens = await this.#send(run, grant, previousRefreshToken);
+        if (!lock.maySend) return 'lock-lost';
+        tokens = await this.#send(refresh, lock, grant, previousRefreshToken);
       }
       if (!tokens) return undefined;
       if (isSameUser(grant, tokens) === false)
-        return { outcome: 'adopted', grant: await this.#giveUp(run, grant, 'other-subject') };
-      return await this.#save(run, grant, refreshedGrant(grant, tokens, clock(), endpoint.id));
+        return { outcome: 'adopted', grant: await this.#giveUp(refresh, grant, 'other-subject') };
+      return await this.#save(refresh, lock, grant, issuedGrant(tokens, clock(), endpoint.id, grant));
     } catch (error) {
       const isSlowFailure = error instanceof ServiceUnavailableError && performance.now() - sentAt >= SLOW_FAILURE_MS;
-      if (isSlowFailure && !overtaken.aborted && !unsaved.byId.has(id)) {
+      if (isSlowFailure && !refresh.isOvertaken && !unsaved.byId.has(id)) {
         // Saved with the grant, so that the processes that wait for the lock do not wait for a time-out too.
         const retryAt = clock() + endpoint.pauses.beforeRequestMs(id);
-        run.lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version));
+        lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version));
       }
       throw error;
     }
   }
 
   /** Gets new tokens for a grant of the application, and saves them. @throws whatever the token endpoint throws: the grant is kept */
-  async #request(run: LockedRun, grant: Grant, parameters: TokenParameters): Promise<Outcome> {
+  async #request(
+    refresh: RefreshInFlight,
+    lock: HeldLock,
+    grant: Grant,
+    parameters: TokenParameters,
+  ): Promise<LockedResult> {
     const { endpoint, clock } = this.#options;
-    const { id, overtaken } = run.refresh;
+    const { id } = refresh;
     try {
-      const tokens = await endpoint.requestTokens(parameters, { mayRepeat: () => run.lock.maySend });
+      const tokens = await endpoint.requestTokens(parameters, { mayRepeat: () => lock.maySend });
       endpoint.pauses.succeeded(id, false);
-      return await this.#save(run, grant, grantOfApplication(grant, tokens, clock(), endpoint.id));
+      const next = { ...issuedGrant(tokens, clock(), endpoint.id, grant), application: true };
+      return await this.#save(refresh, lock, grant, next);
     } catch (error) {
-      throw overtaken.aborted ? error : endpoint.pauses.failed(id, error, false);
+      throw refresh.isOvertaken ? error : endpoint.pauses.failed(id, error, false);
     }
   }
 
   /** Sends a refresh token. Returns `undefined` if the service refuses it. @throws whatever may leave the grant valid */
-  async #send(run: LockedRun, grant: Grant, refreshToken: string): Promise<TokenSet | undefined> {
+  async #send(
+    refresh: RefreshInFlight,
+    lock: HeldLock,
+    grant: Grant,
+    refreshToken: string,
+  ): Promise<TokenSet | undefined> {
     const { endpoint, clock } = this.#options;
     const { pauses } = endpoint;
-    const { id, trigger, overtaken, turn } = run.refresh;
+    const { id, trigger, turn } = refresh;
     // Some services refuse a refresh while the access token is good. That says nothing of the refresh token.
     const goodMs = trigger === 'refused' ? 0 : Math.max(0, grant.expiresAt - clock());
     try {
-      const mayRepeat = () => run.lock.maySend;
+      const mayRepeat = () => lock.maySend;
       const tokens = await endpoint.refresh(refreshToken, { mayRepeat, turn, isEarly: goodMs > 0 });
       pauses.succeeded(id, true);
       return tokens;
     } catch (error) {
       const { rotatedToken: rotated } = responseFactsOf(error);
       if (rotated !== undefined && rotated !== refreshToken)
-        await this.#save(run, grant, withRotatedRefreshToken(grant, rotated, refreshToken)).catch(() => undefined);
+        await this.#save(refresh, lock, grant, withRotatedRefreshToken(grant, rotated, refreshToken)).catch(
+          () => undefined,
+        );
       const isRefusal = error instanceof TokenError || error instanceof TokenResponseError;
       // The service was asked, and the stated end has passed.
       if (isRefusal && rotated === undefined && isPastEnd(grant, clock())) return undefined;
       // Nothing is remembered of a grant that has been replaced or deleted.
-      throw overtaken.aborted ? error : pauses.failed(id, error, true, goodMs);
+      throw refresh.isOvertaken ? error : pauses.failed(id, error, true, goodMs);
     }
   }
 
@@ -297,16 +283,16 @@ export class LockedRefreshes {
    * Returns the pair to try after a refused one: that of another process, which may save it any moment, or the caller's,
    * if the store has lost a write.
    */
-  async #pairAfterRefusal(run: LockedRun, refused: Grant): Promise<Grant | undefined> {
+  async #pairAfterRefusal(refresh: RefreshInFlight, refused: Grant): Promise<Grant | undefined> {
     const { repository, signal } = this.#options;
-    const { id, seen, overtaken } = run.refresh;
-    const pausesMs = repository.access.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_MS;
+    const { id, seen } = refresh;
+    const pausesMs = repository.access.hasFailedRecently ? PAUSES_AFTER_FAILURE_MS : PAUSES_AFTER_REFUSAL_MS;
     for (const pauseMs of [0, ...pausesMs]) {
       if (pauseMs > 0) await pause(pauseMs, { signal });
       const stored = await repository.readAnew(id);
-      if (!stored || overtaken.aborted) break;
+      if (!stored || refresh.isOvertaken) break;
       if (hasSameTokens(stored, refused) || isOlder(stored, refused)) continue;
-      run.facts.reused ||= isOlder(refused, stored);
+      refresh.reused ||= isOlder(refused, stored);
       return stored;
     }
     const isUntried = seen.lineage === refused.lineage && seen.generation >= refused.generation;
@@ -317,8 +303,8 @@ export class LockedRefreshes {
    * Saves the new pair. Keeps it in memory, and the lock with it, if the store fails. Discards it if the store has
    * another grant, or none, and returns the stored one.
    */
-  async #save(run: LockedRun, before: Grant, next: Grant): Promise<Outcome> {
-    const { id, trigger, overtaken } = run.refresh;
+  async #save(refresh: RefreshInFlight, lock: HeldLock, before: Grant, next: Grant): Promise<LockedResult> {
+    const { id, trigger } = refresh;
     const { repository, unsaved, onDiscarded } = this.#options;
     const isFirst = isEmptyGrant(before);
     const kept = unsaved.byId.get(id);
@@ -327,13 +313,13 @@ export class LockedRefreshes {
     const storedVersion = kept ? kept.storedVersion : ownVersion;
     try {
       // A deleted grant of the application leaves no trace in the store.
-      if (!(isFirst && overtaken.aborted) && (await repository.replace(id, next, storedVersion))) {
+      if (!(isFirst && refresh.isOvertaken) && (await repository.replace(id, next, storedVersion))) {
         unsaved.drop(id);
         return { outcome: 'refreshed', grant: next };
       }
     } catch {
-      if (!overtaken.aborted) {
-        unsaved.keep(id, next, storedVersion, trigger, run.lock);
+      if (!refresh.isOvertaken) {
+        unsaved.keep(id, next, storedVersion, trigger, lock);
         return { outcome: 'unsaved', grant: next };
       }
       // A login or a logout has come in between: the pair is of no use, saved or not.
@@ -344,15 +330,15 @@ export class LockedRefreshes {
   }
 
   /** Ends a grant that is no longer of use. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */
-  async #giveUp(run: LockedRun, grant: Grant, reason: LossReason): Promise<Grant> {
+  async #giveUp(refresh: RefreshInFlight, grant: Grant, reason: LossReason): Promise<Grant> {
     const { repository, unsaved, endpoint, onLost } = this.#options;
-    const { id, overtaken } = run.refresh;
+    const { id } = refresh;
     const end = await repository.end(id, grant);
     if (end === 'kept') {
       unsaved.drop(id);
       const stored = await repository.readAnew(id);
       if (stored) return stored;
-    } else if (!overtaken.aborted) {
+    } else if (!refresh.isOvertaken) {
       unsaved.drop(id);
       endpoint.pauses.forget(id);
       // The service refuses the token of a grant that a logout elsewhere has deleted and revoked: no loss.

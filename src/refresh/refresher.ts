@@ -2,45 +2,35 @@ import { setMaxListeners } from 'node:events';
 import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
 import { type Grant, hasSameTokens, isEmptyGrant, isPastEnd } from '../grants/grant.js';
-import type { GrantRepository } from '../grants/grant-repository.js';
 import { TransportError } from '../http/transport-error.js';
 import { Turn } from '../oauth/request-queue.js';
-import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
+import type { TokenParameters } from '../oauth/token-endpoint.js';
 import {
   LockedRefreshes,
+  type LockedRefreshesOptions,
   type LockedResult,
   NO_GRANT,
-  NOTHING_SENT,
   type RefreshInFlight,
 } from './locked-refreshes.js';
-import type { UnsavedGrants } from './unsaved-grants.js';
 
 /** Options of a {@link Refresher}. */
-export interface RefresherOptions {
-  readonly repository: GrantRepository;
-  readonly unsaved: UnsavedGrants;
-  readonly endpoint: TokenEndpoint;
-  /** Epoch milliseconds. */
-  readonly clock: () => number;
-  /** Returns true if a grant that another process has saved can be used without a refresh. */
-  readonly isUsable: (grant: Grant) => boolean;
-  /** Called with new tokens that the store did not take, since a login or a logout came during the refresh. */
-  readonly onDiscarded: (id: string, grant: Grant) => void;
+export interface RefresherOptions extends Omit<LockedRefreshesOptions, 'signal'> {
   readonly onRefresh: (id: string, event: Omit<RefreshEvent, 'strategy' | 'grantId'>) => void;
-  readonly onLost: (id: string, reason: 'refused' | 'expired' | 'other-subject') => void;
   /** Resolves the parameters of a grant of the application; `undefined` without the option `applicationGrant`. */
   readonly parametersOf?: ((id: string) => Promise<TokenParameters | undefined>) | undefined;
 }
 
-/** What a refresh came to. `unsent`: no token request is needed, or none is possible now. */
+/** The outcome of a refresh that is published as an event. */
+type FinishedRefresh = LockedResult | { readonly outcome: 'failed'; readonly error: unknown };
+
+/** The outcome of a refresh. `unsent`: no token request is needed, or none is possible now. */
 type RefreshResult =
-  | LockedResult
+  | FinishedRefresh
   | { readonly outcome: 'unsent'; readonly grant: Grant }
   | { readonly outcome: 'unsent'; readonly error: unknown };
 
 /** A refresh that callers can join. */
 interface SharedRefresh extends RefreshInFlight {
-  readonly overtaking: AbortController;
   readonly result: Promise<RefreshResult>;
 }
 
@@ -101,7 +91,7 @@ export class Refresher {
     let known = seen;
     for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
       if (isAwaited) other.turn.prioritize();
-      const { aborted: isOvertaken } = other.overtaken;
+      const { isOvertaken } = other;
       const result = await other.result;
       // A refresh that a login or a logout has overtaken says nothing about the new grant.
       if (isOvertaken) continue;
@@ -128,7 +118,7 @@ export class Refresher {
     if (result.outcome === 'refreshed' || result.outcome === 'unsaved') return 'refreshed';
     if (!('error' in result)) return undefined;
     if (!(result.error instanceof NotAuthorizedError)) return 'failed';
-    return result.outcome === 'failed' && result.sent && !refresh.overtaken.aborted ? 'ended' : undefined;
+    return result.outcome === 'failed' && refresh.current && !refresh.isOvertaken ? 'ended' : undefined;
   }
 
   /** Returns a signal that aborts with the given one, and once refresh tokens are no longer sent. */
@@ -145,7 +135,7 @@ export class Refresher {
   forget(id: string, successor?: Grant): void {
     const refresh = this.#inFlight.get(id);
     const isOfSuccessor = successor !== undefined && refresh?.current?.version === successor.version;
-    if (refresh && !isOfSuccessor) refresh.overtaking.abort();
+    if (refresh && !isOfSuccessor) refresh.isOvertaken = true;
     this.#options.unsaved.drop(id);
     this.#options.endpoint.pauses.forget(id);
     this.#endRetry(id);
@@ -169,11 +159,11 @@ export class Refresher {
   }
 
   #start(id: string, seen: Grant, trigger: RefreshEvent['trigger'], isAwaited: boolean): SharedRefresh {
-    const overtaking = new AbortController();
     const turn = new Turn(this.#options.endpoint.queue, isAwaited);
-    const refresh: RefreshInFlight = { id, seen, trigger, turn, overtaken: overtaking.signal };
+    const unknown = { parameters: undefined, current: undefined, reused: false, lockWaitMs: 0, lostLease: false };
+    const refresh: RefreshInFlight = { id, seen, trigger, turn, isOvertaken: false, ...unknown };
     const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
-    const shared = Object.assign(refresh, { overtaking, result });
+    const shared = Object.assign(refresh, { result });
     this.#inFlight.set(id, shared);
     return shared;
   }
@@ -183,31 +173,28 @@ export class Refresher {
    * ahead. Never rejects.
    */
   async #run(refresh: RefreshInFlight): Promise<RefreshResult> {
-    const { id, seen, trigger, turn, overtaken } = refresh;
-    const { endpoint, onRefresh, parametersOf } = this.#options;
+    const { id, seen, trigger, turn } = refresh;
+    const { endpoint, onRefresh } = this.#options;
     const { pauses } = endpoint;
     const since = performance.now();
-    let result: LockedResult;
+    let result: FinishedRefresh;
     try {
-      let unsent = pauses.error(id) && (await this.#duringPause(id, seen));
-      if (!unsent && seen.refreshToken === undefined) {
-        refresh.parameters = await parametersOf?.(id);
-        unsent = this.#withoutRefreshToken(refresh);
-      }
+      const maySend = seen.refreshToken !== undefined && !pauses.error(id);
+      const unsent = maySend ? undefined : await this.#withoutRequest(refresh);
       if (unsent) return unsent;
       // A request of the application takes no slot: one that hangs must not hold up the refreshes of users.
       if (!refresh.parameters) await turn.wait(this.#closing.signal);
       result = await this.#locked.refresh(refresh);
-      // Nothing is sent for now: the refreshes that wait for a slot end.
-      if (result.outcome === 'failed' && pauses.beforeRequestMs() > 0)
-        for (const other of this.#inFlight.values()) other.turn.giveUp(() => pauses.error(other.id));
     } catch (error) {
-      result = { outcome: 'failed', error, ...NOTHING_SENT };
+      result = { outcome: 'failed', error };
+      // Nothing is sent for now: the refreshes that wait for a slot end.
+      if (pauses.beforeRequestMs() > 0)
+        for (const other of this.#inFlight.values()) other.turn.giveUp(() => pauses.error(other.id));
     } finally {
       turn.end();
     }
-    onRefresh(id, { ...eventOf(result, seen), trigger, durationMs: performance.now() - since });
-    if (result.outcome === 'failed' && !overtaken.aborted) this.#pauseOrRetry(refresh, result.error);
+    onRefresh(id, { ...eventOf(result, refresh), trigger, durationMs: performance.now() - since });
+    if ('error' in result && !refresh.isOvertaken) this.#pauseOrRetry(refresh, result.error);
     return result;
   }
 
@@ -234,26 +221,28 @@ export class Refresher {
     this.#retries.delete(id);
   }
 
-  /** Returns the grant of another process, which may have refreshed it by now, or the error of a pause. */
-  async #duringPause(id: string, seen: Grant): Promise<RefreshResult | undefined> {
+  /**
+   * Returns the result of a refresh for which no token request is needed, or possible now. For others without a refresh token,
+   * asks the application for the parameters of the request.
+   */
+  async #withoutRequest(refresh: RefreshInFlight): Promise<RefreshResult | undefined> {
     const { repository, isUsable, endpoint, clock, parametersOf } = this.#options;
-    const endsUnasked =
-      (isPastEnd(seen, clock()) && seen.obtainedBy === endpoint.id) ||
-      (seen.refreshToken === undefined && !parametersOf);
-    if (endsUnasked) return undefined;
-    const stored = await repository.readAnew(id).catch(() => undefined);
-    if (stored && stored.accessToken !== seen.accessToken && isUsable(stored))
-      return { outcome: 'unsent', grant: stored };
-    const error = endpoint.pauses.error(id);
-    return error && { outcome: 'unsent', error };
-  }
-
-  /** Returns the result of a refresh that has neither a refresh token nor parameters, unless its grant ended. */
-  #withoutRefreshToken({ seen, trigger, parameters }: RefreshInFlight): RefreshResult | undefined {
-    if (parameters) return undefined;
+    const { id, seen, trigger } = refresh;
+    const isEnded = isPastEnd(seen, clock()) && seen.obtainedBy === endpoint.id;
+    const isReplaceable = seen.refreshToken !== undefined || parametersOf;
+    if (isReplaceable && !isEnded && endpoint.pauses.error(id)) {
+      // Another process may have refreshed it by now.
+      const stored = await repository.readAnew(id).catch(() => undefined);
+      if (stored && stored.accessToken !== seen.accessToken && isUsable(stored))
+        return { outcome: 'unsent', grant: stored };
+      const error = endpoint.pauses.error(id);
+      if (error) return { outcome: 'unsent', error };
+    }
+    if (seen.refreshToken !== undefined) return undefined;
+    refresh.parameters = await parametersOf?.(id);
+    if (refresh.parameters) return undefined;
     if (isEmptyGrant(seen)) return { outcome: 'unsent', error: new NotAuthorizedError(NO_GRANT) };
-    const serves = trigger !== 'refused' && seen.expiresAt > this.#options.clock();
-    return serves ? { outcome: 'unsent', grant: seen } : undefined;
+    return trigger !== 'refused' && seen.expiresAt > clock() ? { outcome: 'unsent', grant: seen } : undefined;
   }
 }
 
@@ -264,19 +253,19 @@ function grantOf(result: RefreshResult): Grant {
   return result.grant;
 }
 
-/** Returns what an event says of a result. @param seen The grant that the callers had. */
+/** Returns what an event says of a refresh. */
 function eventOf(
-  result: LockedResult,
-  seen: Grant,
+  result: FinishedRefresh,
+  { seen, lockWaitMs, lostLease, reused }: RefreshInFlight,
 ): Omit<RefreshEvent, 'strategy' | 'grantId' | 'trigger' | 'durationMs'> {
-  const { outcome, lockWaitMs, lostLease, reused } = result;
+  const { outcome } = result;
   const facts = {
     outcome,
     ...(lockWaitMs < MIN_LOCK_WAIT_MS ? {} : { lockWaitMs }),
     ...(lostLease ? { lostLease } : {}),
     ...(reused ? { reused } : {}),
   };
-  if (outcome === 'failed')
+  if ('error' in result)
     return { ...facts, reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' };
   const { scope } = result.grant ?? {};
   return scope !== undefined && scope.join() !== seen.scope?.join() ? { ...facts, scope } : facts;

@@ -35,14 +35,17 @@ const SAVE_ALL_PAUSE_MS = 200;
  * The pair in the store is already invalid at the service; these are the only valid ones.
  */
 export class UnsavedGrants {
+  /** The grants that are still to be saved. */
+  readonly byId: ReadonlyMap<string, UnsavedGrant>;
+  readonly #unsaved: Map<string, UnsavedGrant>;
   readonly #repository: GrantRepository;
   readonly #onSettled: OnSettled;
-  readonly #unsaved = new Map<string, UnsavedGrant>();
-  /** The grants that are still to be saved. */
-  readonly byId: ReadonlyMap<string, UnsavedGrant> = this.#unsaved;
   #flushing: Promise<void> | undefined;
 
-  constructor(repository: GrantRepository, onSettled: OnSettled) {
+  /** @param unsaved Empty; the repository reads it. */
+  constructor(unsaved: Map<string, UnsavedGrant>, repository: GrantRepository, onSettled: OnSettled) {
+    this.byId = unsaved;
+    this.#unsaved = unsaved;
     this.#repository = repository;
     this.#onSettled = onSettled;
   }

@@ -150,14 +150,14 @@ describe('with a leeway of one minute and refreshes ahead of five', () => {
   ];
   test.for(cases)('a token with %i of %i ms left is %s (otherwise: %j)', ([left, lifetime, expected, changes]) => {
     const grant = grantOf('a', { expiresAt: left, lifetimeMs: lifetime, ...changes });
-    expect(freshness(grant, { clock: () => 0, window: { leewayMs: MINUTE, aheadMs: 5 * MINUTE } })).toBe(expected);
+    expect(freshness(grant, 0, { leewayMs: MINUTE, aheadMs: 5 * MINUTE }, '')).toBe(expected);
   });
 });
 
 test('requests wait for a refresh in at most half of the lifetime, and none starts in the tenth after one', () => {
   const window = { leewayMs: 2 * HOUR, aheadMs: 2 * HOUR };
   const at = (leftMs: number, generation: number) =>
-    freshness(grantOf('a', { expiresAt: leftMs, lifetimeMs: HOUR, generation }), { clock: () => 0, window });
+    freshness(grantOf('a', { expiresAt: leftMs, lifetimeMs: HOUR, generation }), 0, window, '');
   expect([at(HOUR / 2, 0), at(HOUR / 2 + 1, 0)]).toEqual(['expired', 'due']);
   expect([at(HOUR, 0), at(HOUR, 1), at(0.9 * HOUR + 1, 1), at(0.9 * HOUR, 1)]).toEqual([
     'due',
