@@ -1,6 +1,7 @@
+import { setMaxListeners } from 'node:events';
 import { ServiceUnavailableError, TokenStoreError } from '../errors.js';
 import type { RevocableTokens, RevocationEndpoint } from '../oauth/revocation-endpoint.js';
-import { withTimeout } from '../waiting.js';
+import { KeyedQueue, pause, withTimeout } from '../waiting.js';
 
 /** How many revocations run at once: logins and refreshes need the endpoint more. */
 const REVOCATIONS_AT_ONCE = 8;
@@ -21,16 +22,7 @@ const GRACE_MS = 5_000;
 /** Whether the tokens of a grant shall be revoked. `ask again`: the grant may be deleted in a moment. */
 type Decision = 'revoke' | 'keep' | 'ask again';
 
-/** Tokens to revoke. */
-interface Revocation {
-  readonly grantId: string;
-  readonly tokens: RevocableTokens;
-  readonly decide: () => Promise<Decision>;
-  decision: Decision;
-  failures: number;
-  /** Runs out before the next try. */
-  pause: NodeJS.Timeout | undefined;
-}
+type Report = 'revoked' | 'revocation-failed';
 
 /** Options of {@link Revocations}. */
 export interface RevocationsOptions {
@@ -38,7 +30,13 @@ export interface RevocationsOptions {
   /** Returns true while token requests wait for a slot: they go first. */
   readonly isBusy: () => boolean;
   /** Called when a revocation is done. */
-  readonly onRevoked: (grantId: string, action: 'revoked' | 'revocation-failed') => void;
+  readonly onRevoked: (grantId: string, action: Report) => void;
+}
+
+/** A revocation that runs, waits or pauses. */
+interface Revocation {
+  readonly grantId: string;
+  done: Promise<void> | undefined;
 }
 
 /**
@@ -48,16 +46,15 @@ export interface RevocationsOptions {
  */
 export class Revocations {
   readonly #options: RevocationsOptions;
-  /** Those that run, wait or pause. */
   readonly #pending = new Set<Revocation>();
-  readonly #waiting = new Set<Revocation>();
-  #running = 0;
-  #busy: NodeJS.Timeout | undefined;
-  /** Called when the last one is done, once the strategy is closed. */
-  #onEmpty: (() => void) | undefined;
+  readonly #lanes = new KeyedQueue();
+  #lane = 0;
+  readonly #closing = new AbortController();
 
   constructor(options: RevocationsOptions) {
     this.#options = options;
+    // Each revocation that pauses listens to it.
+    setMaxListeners(0, this.#closing.signal);
   }
 
   /**
@@ -65,82 +62,54 @@ export class Revocations {
    *
    * @param decide Called before each try until it has decided. It may throw a TokenStoreError, which counts as `ask again`.
    */
-  start(grantId: string, tokens: RevocableTokens, decide: () => Promise<Decision> = async () => 'revoke'): void {
-    if (this.#pending.size >= MAX_REVOCATIONS) {
-      this.#options.onRevoked(grantId, 'revocation-failed');
-      return;
-    }
-    const revocation: Revocation = { grantId, tokens, decide, decision: 'ask again', failures: 0, pause: undefined };
+  start(grantId: string, tokens: RevocableTokens, decide?: () => Promise<Decision>): void {
+    const revocation: Revocation = { grantId, done: undefined };
+    const isFull = this.#pending.size >= MAX_REVOCATIONS;
     this.#pending.add(revocation);
-    this.#enqueue(revocation);
+    if (isFull) this.#end(revocation, 'revocation-failed');
+    else revocation.done = this.#revoke(tokens, decide).then((action) => this.#end(revocation, action));
   }
 
   /** Waits for the revocations for some seconds, without pauses between their tries. Those that are left then fail. */
   async close(): Promise<void> {
-    const emptied = new Promise<void>((resolve) => {
-      this.#onEmpty = resolve;
-    });
-    for (const revocation of this.#pending) if (revocation.pause) this.#enqueue(revocation);
-    this.#next();
-    if (this.#pending.size > 0)
-      await withTimeout(emptied, GRACE_MS, () => new Error('Revocations still run')).catch(() => undefined);
+    this.#closing.abort();
+    const done = Promise.all([...this.#pending].map((revocation) => revocation.done));
+    await withTimeout(done, GRACE_MS, () => new Error('Revocations still run')).catch(() => undefined);
     for (const revocation of this.#pending) this.#end(revocation, 'revocation-failed');
   }
 
-  #enqueue(revocation: Revocation): void {
-    clearTimeout(revocation.pause);
-    revocation.pause = undefined;
-    this.#waiting.add(revocation);
-    this.#next();
-  }
-
-  #next(): void {
-    clearTimeout(this.#busy);
-    for (const revocation of this.#waiting) {
-      if (this.#running >= REVOCATIONS_AT_ONCE) return;
-      if (!this.#onEmpty && this.#options.isBusy()) {
-        this.#busy = setTimeout(() => this.#next(), BUSY_MS).unref();
-        return;
+  /** Returns what to report, if anything. Never rejects. */
+  async #revoke(tokens: RevocableTokens, decide?: () => Promise<Decision>): Promise<Report | undefined> {
+    let decision: Decision = decide ? 'ask again' : 'revoke';
+    for (let tries = 0; ; tries++) {
+      let failure: Report | undefined;
+      let pauseMs = RETRY_PAUSES_MS[tries];
+      try {
+        this.#lane = (this.#lane + 1) % REVOCATIONS_AT_ONCE;
+        await this.#lanes.run(`${this.#lane}`, async () => {
+          while (!this.#closing.signal.aborted && this.#options.isBusy()) await this.#pause(BUSY_MS);
+          if (decide && decision === 'ask again') decision = await decide();
+          if (decision === 'revoke') await this.#options.endpoint.revoke(tokens);
+        });
+        if (decision !== 'ask again') return decision === 'revoke' ? 'revoked' : undefined;
+      } catch (error) {
+        failure = 'revocation-failed';
+        const isOutage = error instanceof ServiceUnavailableError;
+        if (!isOutage && !(error instanceof TokenStoreError)) return failure;
+        const askedMs = isOutage ? (error.retryAfter ?? 0) * 1000 : 0;
+        if (pauseMs !== undefined) pauseMs = Math.min(Math.max(pauseMs, askedMs), MAX_PAUSE_MS);
       }
-      this.#waiting.delete(revocation);
-      this.#running += 1;
-      void this.#try(revocation).finally(() => {
-        this.#running -= 1;
-        this.#next();
-      });
+      if (pauseMs === undefined) return failure;
+      await this.#pause(pauseMs);
     }
   }
 
-  async #try(revocation: Revocation): Promise<void> {
-    try {
-      if (revocation.decision === 'ask again') revocation.decision = await revocation.decide();
-      if (revocation.decision === 'revoke') await this.#options.endpoint.revoke(revocation.tokens);
-      if (revocation.decision === 'ask again') this.#retry(revocation, undefined);
-      else this.#end(revocation, revocation.decision === 'revoke' ? 'revoked' : undefined);
-    } catch (error) {
-      if (error instanceof ServiceUnavailableError) this.#retry(revocation, 'revocation-failed', error.retryAfter);
-      else if (error instanceof TokenStoreError) this.#retry(revocation, 'revocation-failed');
-      else this.#end(revocation, 'revocation-failed');
-    }
+  /** Ends at once when the strategy is closed. */
+  async #pause(ms: number): Promise<void> {
+    await pause(ms, { signal: this.#closing.signal, unref: true }).catch(() => undefined);
   }
 
-  /** @param outcome What becomes of it if this was the last try. */
-  #retry(revocation: Revocation, outcome: 'revocation-failed' | undefined, retryAfter = 0): void {
-    const pauseMs = RETRY_PAUSES_MS[revocation.failures];
-    revocation.failures += 1;
-    if (pauseMs === undefined) {
-      this.#end(revocation, outcome);
-      return;
-    }
-    const ms = this.#onEmpty ? 0 : Math.min(Math.max(pauseMs, retryAfter * 1000), MAX_PAUSE_MS);
-    revocation.pause = setTimeout(() => this.#enqueue(revocation), ms).unref();
-  }
-
-  #end(revocation: Revocation, action: 'revoked' | 'revocation-failed' | undefined): void {
-    clearTimeout(revocation.pause);
-    this.#waiting.delete(revocation);
-    if (!this.#pending.delete(revocation)) return;
-    if (action) this.#options.onRevoked(revocation.grantId, action);
-    if (this.#pending.size === 0) this.#onEmpty?.();
+  #end(revocation: Revocation, action: Report | undefined): void {
+    if (this.#pending.delete(revocation) && action) this.#options.onRevoked(revocation.grantId, action);
   }
 }

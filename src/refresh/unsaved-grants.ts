@@ -16,8 +16,8 @@ export interface UnsavedGrant {
   readonly lock: HeldLock;
   /** Ends the hold of the lock. */
   readonly release: () => void;
-  /** Runs out before the next try to save. */
-  readonly retry: NodeJS.Timeout;
+  /** Fires before the next try to save. */
+  retry: NodeJS.Timeout;
 }
 
 /** Called when the store has saved a grant, or turns out to have another one, or none. */
@@ -110,7 +110,7 @@ export class UnsavedGrants {
       const unsaved = this.#unsaved.get(id);
       await this.#save(id);
       if (unsaved && this.#unsaved.get(id) === unsaved)
-        this.#unsaved.set(id, { ...unsaved, retry: this.#retryAfter(Math.min(2 * ms, MAX_RETRY_MS), id) });
+        unsaved.retry = this.#retryAfter(Math.min(2 * ms, MAX_RETRY_MS), id);
     };
     // `saveAll` saves the rest when the strategy is closed; a timer must not keep the process alive.
     return setTimeout(() => void retry(), ms).unref();

@@ -4,26 +4,23 @@ import type { TokenStore } from './token-store.js';
 /** Called with the id of a record that may have changed, and the version that is stored now; see {@link TokenStore.watch}. */
 export type OnChange = (storeId: string, version?: number) => void;
 
-/** Objects that stand for token stores, such as a session store for all token stores over it, by prefix. */
-const keys = new WeakMap<TokenStore, object>();
-const sessionKeys = new WeakMap<object, Map<string, object>>();
-const hubs = new WeakMap<object, StoreHub>();
+const hubs = new WeakMap<TokenStore, StoreHub>();
+/** The hubs of all token stores over a session store, by prefix. */
+const sessionHubs = new WeakMap<object, Map<string, StoreHub>>();
 
 /** Returns a token store over a session store, whose hub is that of all token stores with this prefix over it. */
 export function overSessionStore<S extends TokenStore>(tokenStore: S, sessionStore: object, prefix: string): S {
-  const byPrefix = sessionKeys.get(sessionStore) ?? new Map<string, object>();
-  sessionKeys.set(sessionStore, byPrefix);
-  const key = byPrefix.get(prefix) ?? {};
-  byPrefix.set(prefix, key);
-  keys.set(tokenStore, key);
+  const byPrefix = sessionHubs.get(sessionStore) ?? new Map<string, StoreHub>();
+  const hub = byPrefix.get(prefix) ?? new StoreHub();
+  sessionHubs.set(sessionStore, byPrefix.set(prefix, hub));
+  hubs.set(tokenStore, hub);
   return tokenStore;
 }
 
 /** Returns the hub of a store: the same for all strategies of this process that use it. */
 export function hubOf(store: TokenStore): StoreHub {
-  const key = keys.get(store) ?? store;
-  const hub = hubs.get(key) ?? new StoreHub();
-  hubs.set(key, hub);
+  const hub = hubs.get(store) ?? new StoreHub();
+  hubs.set(store, hub);
   return hub;
 }
 
