@@ -1,6 +1,5 @@
 import * as check from '../checks.js';
-import { newGrantId } from '../grants/grant.js';
-import type { GrantSummary } from '../grants/grant.js';
+import { type GrantSummary, newGrantId } from '../grants/grant.js';
 import { MAX_TOKEN_LENGTH, organizationDomainOf, readClaims, subjectOf } from '../oauth/claims.js';
 import { type TokenReading, type TokenSet, VISIBLE_ASCII, wholeLifetime } from '../oauth/token-response.js';
 import type { ImportedTokens } from '../options.js';
