@@ -49,11 +49,16 @@ export class AccountLimiter {
   }
 
   #load(): Promise<ConcurrencyLimiter> {
-    this.#loaded ??= import('../limits/concurrency-limiter.js').then(({ ConcurrencyLimiter }) => {
-      return new ConcurrencyLimiter(this.limits, (isActive) => {
-        this.isActive = isActive;
-      });
-    });
+    this.#loaded ??= import('../limits/concurrency-limiter.js').then(
+      ({ ConcurrencyLimiter }) =>
+        new ConcurrencyLimiter(this.limits, (isActive) => {
+          this.isActive = isActive;
+        }),
+      (error) => {
+        this.#loaded = undefined;
+        throw error;
+      },
+    );
     return this.#loaded;
   }
 }

@@ -25,7 +25,7 @@ export let createApiClient: (source: CredentialSource, context: ApiContext) => A
 /** Returns the parts of a client, for the package itself. Assigned by the class. */
 export let partsOf: (client: ApiClient) => ClientParts;
 
-let loadedFetch: Promise<typeof import('../fetch/api-fetch.js')> | undefined;
+let apiFetch: typeof import('../fetch/api-fetch.js') | undefined;
 
 const NO_OTHER_TOKEN =
   'The service refuses the access token, and there is no other one for now: the grant cannot be refreshed, or was refreshed moments ago.';
@@ -53,8 +53,8 @@ export class ApiClient {
    */
   get fetch(): ApiFetch {
     this.#fetch ??= async (input, init) => {
-      loadedFetch ??= import('../fetch/api-fetch.js');
-      return (await loadedFetch).fetchFrom(this.#parts, input, init, this.#exposed);
+      apiFetch ??= await import('../fetch/api-fetch.js');
+      return await apiFetch.fetchFrom(this.#parts, input, init, this.#exposed);
     };
     return this.#fetch;
   }

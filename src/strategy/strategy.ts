@@ -100,7 +100,10 @@ export class Strategy<UserProfile extends object = object> extends Base {
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    void import('../login/authenticate.js').then(({ authenticate }) => authenticate(runtime, actions, req, options));
+    import('../login/authenticate.js').then(
+      ({ authenticate }) => authenticate(runtime, actions, req, options),
+      (error: unknown) => actions.error(ofStrategy(error, this.name)),
+    );
   }
 
   /**
