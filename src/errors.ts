@@ -1,10 +1,16 @@
-/** Details of an error, beside its message. */
+/** Details of an error. */
 export interface ErrorDetails {
   /** Stable identifier that starts with `ERR_`. */
   readonly code: string;
   /** HTTP status that the application should respond with. Express does so by itself. */
   readonly status: number;
   /** The underlying error, without secrets: see `safeCause`. */
+  readonly cause?: unknown;
+}
+
+/** Details of an error that has a default code. */
+interface Details {
+  readonly code?: string;
   readonly cause?: unknown;
 }
 
@@ -40,10 +46,7 @@ export class ConfigurationError extends OAuthAppError {
   /** Name of the wrong option; `undefined` if no single option is wrong. */
   readonly option: string | undefined;
 
-  constructor(
-    message: string,
-    details: { readonly option?: string; readonly code?: string; readonly cause?: unknown } = {},
-  ) {
+  constructor(message: string, details: Details & { readonly option?: string } = {}) {
     super(message, { code: details.code ?? 'ERR_CONFIGURATION', status: 500, cause: details.cause });
     this.option = details.option;
   }
@@ -58,7 +61,7 @@ export class AuthorizationError extends OAuthAppError {
   override readonly name = 'AuthorizationError';
   /** The `error` parameter if it has the form of an error code: 1 to 64 letters, digits, `_`, `.` and `-`. */
   readonly error: string | undefined;
-  /** The `error_description` parameter: the words of whoever sent the callback. Not enumerable, so that logs leave it out. */
+  /** The `error_description` parameter. Anyone may have written it. Not enumerable, so that logs leave it out. */
   declare readonly description: string | undefined;
 
   constructor(
@@ -92,7 +95,7 @@ export class TokenError extends OAuthAppError {
 export class TokenResponseError extends OAuthAppError {
   override readonly name = 'TokenResponseError';
 
-  constructor(message: string, details: { readonly code?: string; readonly cause?: unknown } = {}) {
+  constructor(message: string, details: Details = {}) {
     super(message, { code: details.code ?? 'ERR_TOKEN_RESPONSE', status: 502, cause: details.cause });
   }
 }
@@ -107,12 +110,7 @@ export class ServiceUnavailableError extends OAuthAppError {
 
   constructor(
     message: string,
-    details: {
-      readonly retryAfter?: number | undefined;
-      readonly code?: string;
-      readonly cause?: unknown;
-      readonly sent?: boolean | undefined;
-    } = {},
+    details: Details & { readonly retryAfter?: number | undefined; readonly sent?: boolean | undefined } = {},
   ) {
     super(message, { code: details.code ?? 'ERR_SERVICE_UNAVAILABLE', status: 503, cause: details.cause });
     this.retryAfter = details.retryAfter === undefined ? undefined : Math.ceil(details.retryAfter);
@@ -133,19 +131,14 @@ export class NotAuthorizedError extends OAuthAppError {
 
   constructor(
     message: string,
-    details: {
-      readonly code?: string;
+    details: Details & {
       readonly status?: number;
-      readonly cause?: unknown;
       readonly scope?: readonly string[] | undefined;
       readonly granted?: readonly string[] | undefined;
     } = {},
   ) {
-    super(message, {
-      code: details.code ?? 'ERR_NOT_AUTHORIZED',
-      status: details.status ?? 401,
-      cause: details.cause,
-    });
+    const { code = 'ERR_NOT_AUTHORIZED', status = 401, cause } = details;
+    super(message, { code, status, cause });
     this.scope = details.scope;
     this.granted = details.granted;
   }
@@ -160,12 +153,12 @@ export class ForwardError extends OAuthAppError {
 export class TokenStoreError extends OAuthAppError {
   override readonly name = 'TokenStoreError';
 
-  constructor(message: string, details: { readonly code?: string; readonly cause?: unknown } = {}) {
+  constructor(message: string, details: Details = {}) {
     super(message, { code: details.code ?? 'ERR_TOKEN_STORE', status: 503, cause: details.cause });
   }
 }
 
-/** Creates the error for work of a strategy that is closed. */
+/** Returns the error for the use of a closed strategy. */
 export function closedError(): ConfigurationError {
   return new ConfigurationError(
     'The strategy is closed: close() was called, and nothing works after it. Create another strategy, or close it when the process ends.',
@@ -173,10 +166,7 @@ export function closedError(): ConfigurationError {
   );
 }
 
-/**
- * Copies an error of this package, so that callers that waited for the same result share no mutable object.
- * Returns errors of other packages unchanged.
- */
+/** Copies an error of this package, since callers that waited for one result may change it. Returns other values unchanged. */
 export function cloneError(error: unknown): unknown {
   if (!(error instanceof OAuthAppError)) return error;
   // The constructor of each class accepts the fields of its instances as details.
@@ -184,24 +174,19 @@ export function cloneError(error: unknown): unknown {
   return ofStrategy(new Class(error.message, error), error.strategy);
 }
 
-/**
- * Names the strategy in an error of this package that names none yet, for handlers of applications with several services.
- * Returns the error; one of other packages is returned unchanged.
- */
+/** Adds the strategy's name to an error of this package that has none yet. Returns the error, or any other value, as it is. */
 export function ofStrategy<E>(error: E, strategy: string | undefined): E {
-  if (error instanceof OAuthAppError && error.strategy === undefined && strategy !== undefined)
-    Object.defineProperty(error, 'strategy', {
-      value: publicName(strategy).strategy,
-      enumerable: true,
-      configurable: true,
-    });
+  if (error instanceof OAuthAppError && error.strategy === undefined && strategy !== undefined) {
+    const value = publicName(strategy).strategy;
+    Object.defineProperty(error, 'strategy', { value, enumerable: true, configurable: true });
+  }
   return error;
 }
 
-/** Stands between a strategy's name and a tenant. The option `name` is ASCII, so no other strategy has it. */
+/** Separates a strategy's name from a tenant. The option `name` is ASCII, so it cannot contain it. */
 const MARK = '\u00bb';
 
-/** Returns the name of the strategy of one tenant: its key in sessions, in cookies and in the token store. */
+/** Returns the name of a tenant's strategy: its key in sessions, cookies and the token store. */
 export function nameOfTenant(name: string, tenant: string): string {
   return `${name}${MARK}${tenant}`;
 }
@@ -209,11 +194,11 @@ export function nameOfTenant(name: string, tenant: string): string {
 /** A strategy's name as the application knows it. */
 export interface PublicName {
   readonly strategy: string;
-  /** The tenant that one of many strategies is for. */
+  /** The tenant, of a strategy that `tenants()` created. */
   readonly tenant?: string;
 }
 
-/** Returns the name that events and errors have. */
+/** Splits the name of a tenant's strategy. */
 export function publicName(name: string): PublicName {
   const [strategy = name, tenant] = name.split(MARK);
   return tenant === undefined ? { strategy } : { strategy, tenant };

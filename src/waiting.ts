@@ -1,12 +1,12 @@
-/** Longest delay of a timer in Node, in milliseconds: one that is to take longer fires at once. */
+/** Longest delay of a timer in Node, in milliseconds. A longer one fires at once. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 
-/** Runs tasks of one key one after the other, in the order of the calls. Tasks of different keys run concurrently. */
+/** Runs the tasks of a key one after the other, in the order of the calls. Tasks of different keys run concurrently. */
 export class KeyedQueue {
   /** Resolve when the last task of each key has settled. */
   readonly #tails = new Map<string, Promise<void>>();
 
-  /** Runs `task` after all earlier tasks of `key` have settled, within this call if there are none. Settles as the task does. */
+  /** Runs `task` once all earlier tasks of `key` have settled, within this call if there are none. Settles as the task does. */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
     // Added before the task starts, which may itself add a task of its key.
     const { earlier, end } = this.#add(key);
@@ -19,10 +19,9 @@ export class KeyedQueue {
   }
 
   /**
-   * Waits for the turn of a task that its caller runs itself. Resolves to the function that ends the turn. A caller that gives up
-   * lets the next one through in its turn.
+   * Waits until all earlier tasks of `key` have settled. Resolves to a function that ends the caller's own task.
    *
-   * @throws like {@link withTimeout}
+   * @throws like {@link withTimeout}: later tasks then wait for the earlier ones alone
    */
   async turn(key: string, ms: number, timeoutError: () => Error, signal?: AbortSignal): Promise<() => void> {
     const { earlier = Promise.resolve(), end } = this.#add(key);
@@ -55,11 +54,7 @@ export class KeyedQueue {
   }
 }
 
-/**
- * Resolves after `ms` milliseconds; rejects with the reason of `signal` when that aborts.
- *
- * @param options With `unref`, the wait does not keep the process alive.
- */
+/** Resolves after `ms` milliseconds; rejects with the signal's reason on abort. With `unref`, it does not keep the process alive. */
 export function pause(
   ms: number,
   { signal, unref = false }: { readonly signal?: AbortSignal | undefined; readonly unref?: boolean } = {},
@@ -79,12 +74,7 @@ export function pause(
   });
 }
 
-/**
- * Returns the result of a promise, or rejects with the signal's reason as soon as that is aborted. The work behind the
- * promise goes on.
- *
- * @throws the signal's reason
- */
+/** Settles as a promise does, or rejects with the signal's reason on abort. The work behind the promise goes on. */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
@@ -95,16 +85,13 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
   });
 }
 
-/** A timer that is later than this, in milliseconds, follows a suspension or a busy event loop: an answer may wait to be read. */
+/** A timer this late, in milliseconds, follows a suspension or a blocked event loop: an answer may be there, not read yet. */
 const LATE_TIMER_MS = 100;
 
-/** How long such an answer is waited for, in milliseconds. */
+/** Time to read such an answer, in milliseconds. */
 const ANSWER_GRACE_MS = 20;
 
-/**
- * Settles as `promise` does, rejects with `timeoutError()` after `ms` milliseconds, or with the reason of `signal` when that
- * aborts. The promise goes on by itself then; its rejection is handled.
- */
+/** Like {@link abortable}, and rejects with `timeoutError()` after `ms` milliseconds. */
 export function withTimeout<T>(
   promise: Promise<T>,
   ms: number,
