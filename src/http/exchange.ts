@@ -235,7 +235,7 @@ export type ExchangeKind<R> = new (
 export class BufferedExchange extends Exchange<HttpResponse> {
   protected override complete(): void {
     const { status, headers, bodyHeaders, encoding } = this;
-    const body = joined(this.chunks);
+    const body = wholeBody(this.chunks);
     if (encoding === 'identity') {
       this.handOver(new BufferedResponse(status, headers, bodyHeaders, body));
       return;
@@ -270,7 +270,7 @@ class BufferedResponse implements HttpResponse {
 }
 
 /** Returns the parts of a body as one. Most arrive in one piece, which is not copied. */
-export function joined(chunks: readonly Buffer[]): Buffer {
+export function wholeBody(chunks: readonly Buffer[]): Buffer {
   return chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? NO_BODY);
 }
 

@@ -7,6 +7,8 @@ const DOMAIN = '{domain}';
 /** A DNS label that replaces the placeholder while the template is checked. */
 const SAMPLE_LABEL = 'organization-domain';
 
+const NO_FURTHER_PARTS = 'expected a URL without credentials, query or fragment';
+
 /**
  * Checks a base address of the service and returns it without a trailing slash.
  *
@@ -15,53 +17,52 @@ const SAMPLE_LABEL = 'organization-domain';
  */
 export function serviceAddress(option: string, value: unknown): string {
   const { href } = secureUrl(option, value);
-  // An empty query is in `href` alone, and would swallow the paths that are appended.
-  if (href.includes('?')) throw check.optionError(option, 'expected a URL without credentials, query or fragment');
+  // An empty query shows in `href` alone, and would swallow the paths that are appended.
+  if (href.includes('?')) throw check.optionError(option, NO_FURTHER_PARTS);
   return href.replace(/\/+$/, '');
 }
 
 /** Parses an https URL, or an http URL of a loopback host, without credentials and fragment. @throws ConfigurationError */
 function secureUrl(option: string, value: unknown): URL {
-  const url = parseAddress(option, value);
+  if (typeof value !== 'string' || !URL.canParse(value)) {
+    const got = typeof value === 'string' ? 'a string that is not a URL' : typeof value;
+    throw check.optionError(option, `expected an absolute URL, got ${got}`);
+  }
+  const url = new URL(value);
+  const { protocol, host, hostname, username, password, href } = url;
+  // URL accepts more as a host than a name or an address; Node's older parser, in passport-oauth2, throws there.
+  if (!/^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(hostname))
+    throw check.optionError(option, 'expected a host of letters, digits, hyphens and dots, or an IP address');
   if (!check.isSecureUrl(url)) {
-    throw check.optionError(
-      option,
-      `expected an https URL (http is for loopback hosts only), got ${url.protocol}//${url.host}`,
-    );
+    const expected = 'expected an https URL (http is for loopback hosts only)';
+    throw check.optionError(option, `${expected}, got ${protocol}//${host}`);
   }
-  if (url.username || url.password || url.href.includes('#')) {
-    throw check.optionError(option, 'expected a URL without credentials, query or fragment');
-  }
+  if (username || password || href.includes('#')) throw check.optionError(option, NO_FURTHER_PARTS);
   return url;
 }
 
 /**
- * Checks the template of the base address of an enterprise organization and returns it without a trailing slash.
+ * Checks the template of an organization's base address and returns it without a trailing slash.
  *
  * @throws ConfigurationError unless `{domain}` occurs in it once, as one whole label of the host, below another label.
  */
 export function enterpriseAddress(option: string, value: unknown): string {
-  if (typeof value !== 'string' || value.split(DOMAIN).length !== 2) {
-    throw check.optionError(
-      option,
-      `expected a URL template that contains ${DOMAIN} once, as in https://${DOMAIN}.api.example.com`,
-    );
-  }
+  const example = `as in https://${DOMAIN}.api.example.com`;
+  if (typeof value !== 'string' || value.split(DOMAIN).length !== 2)
+    throw check.optionError(option, `expected a URL template that contains ${DOMAIN} once, ${example}`);
   const address = serviceAddress(option, value.replace(DOMAIN, SAMPLE_LABEL));
   const labels = new URL(address).hostname.split('.');
-  // As the last label it would let a token choose the top-level domain, and so the host of someone else.
+  // As the last label it would let a token choose the top-level domain, and so another company's host.
   if (labels.at(-1) === SAMPLE_LABEL || labels.filter((label) => label === SAMPLE_LABEL).length !== 1) {
-    throw check.optionError(
-      option,
-      `expected ${DOMAIN} to be one whole label of the host and not its last one, as in https://${DOMAIN}.api.example.com`,
-    );
+    const expected = `expected ${DOMAIN} to be one whole label of the host and not its last one`;
+    throw check.optionError(option, `${expected}, ${example}`);
   }
   return address.replace(SAMPLE_LABEL, DOMAIN);
 }
 
 /**
- * Checks further origins that may get the access token, and returns them as `URL.origin` has them. One may have `{domain}`
- * as {@link enterpriseAddress} takes it.
+ * Checks further origins that may get the access token. Returns them as `URL.origin` does, or with `{domain}` as
+ * {@link enterpriseAddress} does.
  *
  * @throws ConfigurationError unless it is a list of https origins, or http ones of loopback hosts, without a path
  */
@@ -77,8 +78,8 @@ export function furtherOrigins(option: string, value: unknown): readonly string[
 }
 
 /**
- * Checks the address of an endpoint: a path below the address of the authorization server, or a whole URL. A trailing
- * slash and a query are kept.
+ * Checks the address of an endpoint: a path below that of the authorization server, or a whole URL. Keeps a trailing slash
+ * and a query.
  *
  * @throws ConfigurationError unless it is one of them, without a fragment
  * @see RFC 6749, 3.1 and 3.2
@@ -92,7 +93,7 @@ export function endpointAddress(option: string, value: unknown): string {
   return `${path === '' ? '' : pathBelow(option, path, expected)}${slash}${query ?? ''}`;
 }
 
-/** Checks the address of the authorization endpoint. @throws ConfigurationError also if its query has a parameter of the package's own */
+/** Checks the address of the authorization endpoint. @throws ConfigurationError also for a parameter in its query that the package sets */
 export function authorizationAddress(option: string, value: unknown): string {
   const address = endpointAddress(option, value);
   check.authorizationParams(option, Object.fromEntries(new URL(address, 'https://relative.invalid').searchParams));
@@ -104,12 +105,12 @@ export function endpointUrl(authUrl: string, address: string): URL {
   return new URL(address.startsWith('/') ? `${authUrl}${address}` : address);
 }
 
-/** Returns true if tokens may be sent to an origin. @param issuedBy The origins that issued them; `undefined` if that is not kept. */
+/** Returns true if tokens may be sent to an origin. @param issuedBy The origins that issued them; `undefined` if not recorded */
 export function isIssuer(issuedBy: string | undefined, origin: string): boolean {
   return issuedBy === undefined || issuedBy.split(' ').includes(origin);
 }
 
-/** Returns the error of a grant that another authorization server has issued than that of its tenant now. */
+/** Returns the error for a grant that was not issued by the tenant's current authorization server. */
 export function tenantChanged(): NotAuthorizedError {
   return new NotAuthorizedError(
     'The authorization server of this tenant is not the one that issued the grant, so the refresh token was not sent. The grant is kept. Log in again, or correct what resolve returns.',
@@ -117,12 +118,7 @@ export function tenantChanged(): NotAuthorizedError {
   );
 }
 
-/**
- * Checks an issuer identifier, and returns it as it is: it is compared character by character.
- *
- * @throws ConfigurationError unless it is a URL without query and fragment
- * @see RFC 9207, 2; RFC 8414, 2
- */
+/** Checks an issuer identifier. Returns it unchanged: it is compared character by character. @see RFC 9207, 2; RFC 8414, 2 */
 export function issuerIdentifier(option: string, value: unknown): string {
   serviceAddress(option, value);
   return String(value);
@@ -134,21 +130,8 @@ export function apiPathBelow(option: string, value: unknown): string {
 }
 
 function pathBelow(option: string, value: unknown, expected: string): string {
-  // Escapes, but not of dots and slashes: the path means the same to whoever decodes it.
+  // No escaped dots and slashes: the path means the same however often it is decoded.
   const isPath = typeof value === 'string' && /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%(?!2[ef]|5c)[\da-f]{2})+)+$/i.test(value);
   if (isPath && !value.split('/').some((segment) => /^\.\.?$/.test(segment))) return value;
   throw check.optionError(option, expected);
-}
-
-function parseAddress(option: string, value: unknown): URL {
-  if (typeof value !== 'string' || !URL.canParse(value)) {
-    const got = typeof value === 'string' ? 'a string that is not a URL' : typeof value;
-    throw check.optionError(option, `expected an absolute URL, got ${got}`);
-  }
-  const url = new URL(value);
-  // URL accepts more as a host than a name or an address; Node's older parser, in passport-oauth2, throws there.
-  if (!/^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/.test(url.hostname)) {
-    throw check.optionError(option, 'expected a host of letters, digits, hyphens and dots, or an IP address');
-  }
-  return url;
 }

@@ -11,7 +11,7 @@ export type TokenResponseFields = Readonly<Record<string, unknown>>;
 /** Reads the organization domain from claims and token response. `undefined`, `null` or `''` means no organization. */
 export type OrganizationDomainReader = (claims: Claims, tokenResponse: TokenResponseFields) => unknown;
 
-/** Reads the base address of an organization's API from the same. `undefined`, `null` or `''` means that of all others. */
+/** Reads the base address of an organization's API. `undefined`, `null` or `''` means the default one. */
 export type EnterpriseUrlReader = OrganizationDomainReader;
 
 /** Reads the claim `domain`, by default. */
@@ -19,25 +19,25 @@ export const claimedDomain: OrganizationDomainReader = ({ domain }) => domain;
 
 const NO_CLAIMS: Claims = Object.freeze({});
 
-/** Maximum length of a token in characters. Most servers refuse the header that carries a longer one. */
+/** In characters. Most servers refuse the header that a longer token makes. */
 export const MAX_TOKEN_LENGTH: number = 16 * 1024;
 
-/** Maximum nesting of claims. A token with deeper ones counts as one without claims. */
+/** Maximum nesting of claims. A token with deeper ones counts as opaque. */
 const MAX_CLAIM_LEVELS = 64;
 
-/** Lenient: one field in another encoding spoils that field alone. No token has such characters. */
+/** Lenient: a field in another encoding spoils only that field. */
 export const UTF8: InstanceType<typeof TextDecoder> = new TextDecoder('utf-8');
 
-/** Reads the claims of an access token: an empty object if it is not a JWT (RFC 7519, 7.2). */
+/** Reads the claims of an access token. Returns an empty object if it is not a JWT (RFC 7519, 7.2). */
 export function readClaims(accessToken: string): Claims {
   if (accessToken.length > MAX_TOKEN_LENGTH) return NO_CLAIMS;
-  // Some services encode it in standard base64, which Buffer takes too.
+  // Some services use standard base64, which Buffer accepts too.
   const [, payload] = /^[^.]*\.([\w+/-]+={0,2})\.[^.]*$/.exec(accessToken) ?? [];
-  // Buffer drops what base64url does not allow: a last character alone, and padding to another length.
+  // Buffer ignores a single last character and wrong padding, which base64url does not allow.
   const isBase64url = payload && (payload.endsWith('=') ? payload.length % 4 === 0 : payload.length % 4 !== 1);
   const claims = isBase64url ? parseJsonObject(Buffer.from(payload, 'base64url')) : undefined;
   if (claims === undefined) return NO_CLAIMS;
-  // JSON.parse takes any depth, but the recursion of JSON.stringify does not, and sessions are written with that.
+  // JSON.stringify, which writes sessions, fails at a depth that JSON.parse accepts.
   let level: object[] = [claims];
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth === MAX_CLAIM_LEVELS) return NO_CLAIMS;
@@ -52,7 +52,7 @@ export function readClaims(accessToken: string): Claims {
   return Object.freeze(claims);
 }
 
-/** Parses a JSON text. Returns `undefined` for anything else: the error of JSON.parse would quote secrets. */
+/** Parses JSON. Returns `undefined` for any other text: the error of JSON.parse would quote secrets. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -68,7 +68,7 @@ export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | un
   return isObject ? (value as Record<string, unknown>) : undefined;
 }
 
-/** Returns the `sub` claim if it is usable (RFC 7519, 4.1.2). Numbers are accepted, for services that send them. */
+/** Returns the `sub` claim (RFC 7519, 4.1.2), also of services that send a number; `undefined` for none. */
 export function subjectOf(claims: Claims): string | undefined {
   const { sub } = claims;
   if (typeof sub === 'number' && Number.isSafeInteger(sub)) return String(sub);
@@ -76,9 +76,8 @@ export function subjectOf(claims: Claims): string | undefined {
 }
 
 /**
- * Returns the enterprise organization that claims or token response name: one lower-case DNS label, or `undefined` for none.
+ * Returns the organization that claims or token response name, as {@link asOrganizationDomain} does.
  *
- * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN) for anything else
  * @throws ConfigurationError if the application's reader throws or is async
  */
 export function organizationDomainOf(
@@ -90,14 +89,13 @@ export function organizationDomainOf(
 }
 
 /**
- * Returns an organization domain in lower case, or `undefined` for none. It decides which host receives the access
- * token, so anything but exactly one DNS label is refused.
+ * Returns an organization domain in lower case, or `undefined` for none. It decides which host receives the access token.
  *
- * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN)
+ * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN) for anything but one DNS label
  */
 export function asOrganizationDomain(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
-  // Lower-casing maps the Kelvin sign to "k": only ASCII is let through to it.
+  // ASCII only: toLowerCase() maps the Kelvin sign to "k".
   const label = typeof value === 'string' && /^[\x21-\x7e]{1,63}$/.test(value) ? value.toLowerCase() : '';
   if (isDnsLabel(label)) return label;
   throw new TokenResponseError(
@@ -108,9 +106,9 @@ export function asOrganizationDomain(value: unknown): string | undefined {
 }
 
 /**
- * Returns the base address of the API that claims or token response name, or `undefined` for that of all others.
+ * Returns the base address of the API that claims or token response name, as {@link asEnterpriseUrl} does, or `undefined`
+ * for the default one.
  *
- * @throws TokenResponseError (`ERR_ORGANIZATION_DOMAIN`) for an address that may not get the token
  * @throws ConfigurationError if the application's reader throws or is async
  */
 export function enterpriseUrlOf(
@@ -124,7 +122,7 @@ export function enterpriseUrlOf(
 }
 
 /**
- * Returns the base address of an organization's API without a trailing slash. Whoever controls it receives the access token.
+ * Returns the base address of an organization's API, which receives the access token, without a trailing slash.
  *
  * @throws TokenResponseError (`ERR_ORGANIZATION_DOMAIN`) unless it is an https URL of one of the hosts, or http on loopback
  */

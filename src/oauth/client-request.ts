@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../errors.js';
+import { optionError } from '../checks.js';
 import { type HttpRequest, USER_AGENT } from '../http/message.js';
 import type { Secret } from '../redaction.js';
 import { endpointUrl } from './addresses.js';
@@ -11,7 +11,7 @@ export interface ClientRequestOptions {
   readonly clientAuthentication: 'body' | 'basic' | 'basic-raw';
   readonly clientID: string;
   readonly clientSecret: Secret;
-  /** Default: that of the package. */
+  /** Default: the package's. */
   readonly userAgent?: string | undefined;
   /** Milliseconds for one HTTP request, connect to last byte. */
   readonly timeoutMs: number;
@@ -22,11 +22,11 @@ export const MAX_RESPONSE_BYTES: number = 1024 * 1024;
 
 const CONTENT_TYPES = { json: 'application/json', form: 'application/x-www-form-urlencoded' } as const;
 
-/** Makes the requests to one endpoint of the authorization server: in the service's format, with the client's credentials. */
+/** Creates the requests to one endpoint of the authorization server, with the client's credentials. */
 export class ClientRequest {
   /** True if servers read the Basic credentials in two ways: form-encoded (RFC 6749, 2.3.1) or raw (RFC 7617). */
   readonly isAmbiguous: boolean;
-  /** The secret as it is sent: no message, and no refusal, repeats it. */
+  /** The secret in the forms that are sent. No message repeats it. */
   readonly secrets: readonly string[];
   readonly #request: HttpRequest;
   readonly #credentials: Readonly<Record<string, string>>;
@@ -34,46 +34,31 @@ export class ClientRequest {
 
   /** @param path A path below `authUrl`, or a whole URL. @throws ConfigurationError for a client ID that Basic cannot carry */
   constructor(options: ClientRequestOptions, path: string) {
-    const {
-      authUrl,
-      tokenRequest,
-      clientAuthentication,
-      clientID,
-      clientSecret,
-      userAgent = USER_AGENT,
-      timeoutMs,
-    } = options;
-    const secret = clientSecret.reveal();
-    const { origin, pathname, search } = endpointUrl(authUrl, path);
-    const headers = [
-      'content-type',
-      CONTENT_TYPES[tokenRequest],
-      'accept',
-      'application/json',
-      'user-agent',
-      userAgent,
-    ];
+    const { authUrl, tokenRequest, clientAuthentication, clientID, userAgent = USER_AGENT, timeoutMs } = options;
     if (clientAuthentication === 'basic-raw' && clientID.includes(':')) {
-      throw new ConfigurationError("clientID: expected no colon with clientAuthentication 'basic-raw' (RFC 7617, 2)", {
-        option: 'clientID',
-      });
+      const expected = "expected no colon with clientAuthentication 'basic-raw' (RFC 7617, 2)";
+      throw optionError('clientID', expected);
     }
+    const secret = options.clientSecret.reveal();
     const raw = `${clientID}:${secret}`;
     // Each part form-encoded (RFC 6749, 2.3.1). Servers that do not decode them get them raw (RFC 7617).
     const encoded = [clientID, secret].map((part) => `${new URLSearchParams([['', part]])}`.slice(1)).join(':');
-    const credentials = clientAuthentication === 'basic' ? encoded : raw;
+    const basic = Buffer.from(clientAuthentication === 'basic' ? encoded : raw).toString('base64');
     const isBasic = clientAuthentication !== 'body';
-    const basic = Buffer.from(credentials).toString('base64');
-    if (isBasic) headers.push('authorization', `Basic ${basic}`);
     this.secrets = isBasic ? [secret, basic] : [secret];
     this.isAmbiguous = isBasic && encoded !== raw;
     this.#credentials = isBasic ? {} : { client_id: clientID, client_secret: secret };
     this.#isJson = tokenRequest === 'json';
+    const { origin, pathname, search } = endpointUrl(authUrl, path);
+    const headers = [
+      ...['content-type', CONTENT_TYPES[tokenRequest], 'accept', 'application/json', 'user-agent', userAgent],
+      ...(isBasic ? ['authorization', `Basic ${basic}`] : []),
+    ];
     const target = { origin, path: `${pathname}${search}`, method: 'POST', headers };
     this.#request = { ...target, timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
   }
 
-  /** Returns the request with these parameters. They come before the credentials, or after them. */
+  /** Returns the request with parameters before and after the credentials. */
   with(before: Readonly<Record<string, string>>, after: Readonly<Record<string, string | number>> = {}): HttpRequest {
     const parameters = { ...before, ...this.#credentials, ...after };
     const texts = () => Object.entries(parameters).map(([name, value]): [string, string] => [name, `${value}`]);

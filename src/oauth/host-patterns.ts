@@ -3,10 +3,10 @@ import { isDnsLabel, optionError } from '../checks.js';
 
 /** One entry of a list of hosts. */
 export interface HostPattern {
-  /** A host name or IP address, as `URL.hostname` has it. With `isBelow`, the domain that the host is below. */
+  /** As `URL.hostname` returns it. With `isBelow`, the domain that the host is below. */
   readonly host: string;
   readonly isBelow: boolean;
-  /** As in `URL.port`: empty for the default port of the scheme. */
+  /** As `URL.port` returns it: empty for the default port. */
   readonly port: string;
 }
 
@@ -19,8 +19,8 @@ export class HostPatterns {
   }
 
   /**
-   * Reads a list of exact host names, and of `*.` with a domain, which stands for one label or more below it. Any port but the
-   * default one is part of an entry: `*.example.com:8443`.
+   * Reads a list of exact host names, and of `*.` with a domain, for one label or more below it. A port other than the
+   * default is part of an entry: `*.example.com:8443`.
    *
    * @throws ConfigurationError that names the option
    */
@@ -35,10 +35,7 @@ export class HostPatterns {
     return this.entries.map(({ host, isBelow }) => `https://${isBelow ? 'organization.' : ''}${host}`);
   }
 
-  /**
-   * Returns true if a URL without user and password leads to one of the hosts. IP addresses have to be listed exactly, private
-   * names too.
-   */
+  /** Returns true if a URL has no credentials and leads to one of the hosts. */
   allows(url: URL): boolean {
     if (url.username !== '' || url.password !== '') return false;
     const host = withoutDot(url.hostname);
@@ -51,10 +48,7 @@ export class HostPatterns {
     return host.endsWith('.localhost') || this.entries.some((pattern) => !pattern.isBelow && pattern.host === host);
   }
 
-  /**
-   * Returns true if a listed host must not be connected to at an address, because that is private: whoever takes a name below a
-   * domain may control its DNS.
-   */
+  /** Returns true if a listed host must not have an address, because it is private: the owner of a name below a domain may control its DNS. */
   refusesAddress(hostname: string, address: string): boolean {
     const host = withoutDot(hostname);
     const isListed = this.entries.some((pattern) => matches(pattern, host));
@@ -70,7 +64,7 @@ function patternOf(option: string, entry: unknown): HostPattern {
   const host = withoutDot(url?.hostname ?? '');
   const isBelow = wildcard !== undefined;
   const isDomain = host.split('.').every(isDnsLabel) && isIP(host) === 0;
-  // A wildcard for a whole top-level domain would let in everybody.
+  // A wildcard for a whole top-level domain would match any company.
   const isWide = isBelow && host !== 'localhost' && (!isDomain || !host.includes('.'));
   if (host === '' || isWide || (!isDomain && isIP(host.replace(/^\[|\]$/g, '')) === 0)) {
     const expected = "expected host names such as 'api.example.com', '*.example.com' or '*.example.com:8443'";
@@ -82,21 +76,16 @@ function patternOf(option: string, entry: unknown): HostPattern {
 
 function matches({ host, isBelow }: HostPattern, name: string): boolean {
   if (!isBelow) return name === host;
-  return (
-    name.endsWith(`.${host}`) &&
-    name
-      .slice(0, -host.length - 1)
-      .split('.')
-      .every(isDnsLabel)
-  );
+  const below = name.slice(0, -host.length - 1);
+  return name === `${below}.${host}` && below.split('.').every(isDnsLabel);
 }
 
-/** The dot at the end of an absolute name is not part of it. */
+/** Removes the dot at the end of an absolute name. */
 function withoutDot(hostname: string): string {
   return hostname.replace(/\.$/, '');
 }
 
-/** Networks without public services (RFC 6890). IPv4 addresses that are mapped to IPv6 count as IPv4. */
+/** Networks without public services (RFC 6890). BlockList treats IPv4 addresses that are mapped to IPv6 as IPv4. */
 const NETWORKS = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4'],
@@ -105,7 +94,7 @@ const NETWORKS = [
 
 let privateNetworks: BlockList | undefined;
 
-/** Returns true for an IP address of this machine, of a private network, or of none. */
+/** Returns true for an IP address of this machine, or of a network without public services. */
 export function isPrivateAddress(address: string): boolean {
   if (privateNetworks === undefined) {
     // Node loads the class when it is first read.

@@ -2,9 +2,9 @@ import type { HttpResponse } from '../http/message.js';
 import { MIN_PART_LENGTH, withoutSecrets } from '../redaction.js';
 import { parseJson, UTF8 } from './claims.js';
 
-/** What an answer without a usable token says, without anything secret that the request held. */
+/** What an answer without a usable token says, without the secrets of the request. */
 export interface Refusal {
-  /** The field `error`, else `code`, `errorType`, `errorCode`, `status` or `category`: the first that is a text, also inside `error` or `errors`. */
+  /** The field `error`, else `code`, `errorType`, `errorCode`, `status` or `category`: the first string, also inside `error` or `errors`. */
   readonly error: string | undefined;
   /** The field `error_description`, else `message`, `detail` or `reason`. */
   readonly description: string | undefined;
@@ -17,30 +17,29 @@ export interface Refusal {
 /** Returns true if a refusal of a refresh means that the refresh token is dead. */
 export type EndsGrant = (refusal: Refusal) => boolean;
 
-/** Stands for an error that is missing, or that is not shown. */
+/** Stands for an error that is missing or not shown. */
 export const UNRECOGNIZED = 'unrecognized_error';
 
 const MAX_SHOWN_LENGTH = 200;
 const MAX_BODY_LENGTH = 1_000;
 
-/** Maximum nesting of a refusal. What lies deeper is left out. */
+/** Maximum nesting of a refusal. Deeper values are dropped. */
 const MAX_REFUSAL_LEVELS = 32;
 
-/** RFC 6749, 5.2. */
-const REGISTERED_ERRORS: ReadonlySet<string> = new Set([
-  'invalid_request',
-  'invalid_client',
-  'invalid_grant',
-  'unauthorized_client',
-  'unsupported_grant_type',
-  'invalid_scope',
-]);
-
-/** GitHub's words for registered ones. @see https://docs.github.com/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors */
-const OF_GITHUB: ReadonlyMap<string, string> = new Map([
+/** The errors of RFC 6749, 5.2, by the service's word for them. */
+const REGISTERED_ERRORS: ReadonlyMap<string, string> = new Map([
+  ['invalid_request', 'invalid_request'],
+  ['invalid_client', 'invalid_client'],
+  ['invalid_grant', 'invalid_grant'],
+  ['unauthorized_client', 'unauthorized_client'],
+  ['unsupported_grant_type', 'unsupported_grant_type'],
+  ['invalid_scope', 'invalid_scope'],
+  // Of GitHub: https://docs.github.com/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors
   ['bad_refresh_token', 'invalid_grant'],
   ['incorrect_client_credentials', 'invalid_client'],
 ]);
+
+const IDENTIFIER = /^[a-z][a-z0-9_.-]{0,63}$/i;
 
 const ERROR_FIELDS = ['error', 'code', 'errorType', 'errorCode', 'status', 'category'] as const;
 const DESCRIPTION_FIELDS = ['error_description', 'message', 'detail', 'reason'] as const;
@@ -54,39 +53,37 @@ export function readRefusal({ status, body: bytes }: HttpResponse, secrets: read
   const text = UTF8.decode(bytes);
   const json = parseJson(text);
   const sources = json === undefined ? [formFields(text)] : nestedErrors(json);
-  // Above, a `type` is an address (RFC 9457).
+  // At the top level, a `type` is an address (RFC 9457).
   const word = firstText(sources, ERROR_FIELDS) ?? firstText(sources.slice(1), ['type']);
   const forms = formsOf(secrets);
-  const identifier = errorIdentifier(word, forms);
   return {
-    error: identifier === UNRECOGNIZED ? shownText(word, forms) : identifier,
+    error: errorIdentifier(word, forms) ?? shownText(word, forms),
     description: shownText(firstText(sources, DESCRIPTION_FIELDS), forms),
     status,
     body: json === undefined ? without(forms, text).slice(0, MAX_BODY_LENGTH) : cleaned(json, forms, status < 300),
   };
 }
 
-/** Returns the word of a refusal as an identifier, which an error and its message may have. */
+/** Returns the error of a refusal if it is an identifier, for a message. */
 export function identifierOf({ error }: Refusal): string {
   return error !== undefined && IDENTIFIER.test(error) ? error : UNRECOGNIZED;
 }
 
 /** Returns a condition for the option `endsGrant` that matches a refusal, and the next one of its kind. */
 export function matchingCondition({ error, description, status, body }: Refusal): string {
-  const ofError = error === undefined ? `status === ${status}` : `error === ${literal(error)}`;
-  if (description) return `${ofError} && ${beginning(description)}`;
+  const condition = error === undefined ? `status === ${status}` : `error === ${literal(error)}`;
+  if (description) {
+    // A number, such as a date or an id, or a secret differs each time.
+    const [same = ''] = description.split(/\d{4}|\[…\]/, 1);
+    const isWhole = same === description && same.length < MAX_SHOWN_LENGTH;
+    const part = literal(same);
+    return `${condition} && ${isWhole ? `description === ${part}` : `description?.startsWith(${part})`}`;
+  }
   const isShort = error === undefined && typeof body === 'string' && /^[\x20-\x7e]{0,80}$/.test(body);
-  return isShort ? `${ofError} && body === ${literal(body)}` : ofError;
+  return isShort ? `${condition} && body === ${literal(body)}` : condition;
 }
 
-/** Returns a condition for a description, up to what differs each time: a number, such as a date or an id, or a secret. */
-function beginning(description: string): string {
-  const [same = ''] = description.split(/\d{4}|\[…\]/, 1);
-  if (same === description && same.length < MAX_SHOWN_LENGTH) return `description === ${literal(same)}`;
-  return `description?.startsWith(${literal(same)})`;
-}
-
-/** Returns what came, in one line that may be logged. */
+/** Returns the body of a refusal in one line for a log. */
 export function shownBody({ body }: Refusal): string {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   return shownText(text, []) || 'an empty body';
@@ -96,7 +93,7 @@ function literal(text: string): string {
   return `'${text.replaceAll(/['\\]/g, String.raw`\$&`)}'`;
 }
 
-/** Returns the values that may hold the words of a refusal: the body, and its `error` and `errors`, of lists the first entry. */
+/** Returns the values that may describe a refusal: the body, its `error` and its `errors`; of a list, the first entry. */
 function nestedErrors(json: unknown): readonly unknown[] {
   const { error, errors } = propertiesOf(json);
   return [json, error, errors].map((value) => (Array.isArray(value) ? value[0] : value));
@@ -118,35 +115,32 @@ function propertiesOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
-/** Reads a form, as some services answer with. Any other text has no fields. */
+/** Reads a form body, as some services send it. Any other text has no fields. */
 function formFields(text: string): unknown {
   return /(?:^|&)error=/.test(text) && !/\s/.test(text.trim()) ? Object.fromEntries(new URLSearchParams(text)) : {};
 }
 
-/** Returns a text of the service that is fit to be shown; `undefined` for no text. */
+/** Returns a text of the service without secrets and control characters. */
 function shownText(value: string | undefined, forms: readonly string[]): string | undefined {
   if (value === undefined) return undefined;
-  // Secrets first: they may hold characters that are not shown. `…` is what stands in their place.
+  // Secrets first: they may contain characters that are removed. `…` marks their place.
   const visible = withoutSecrets(value, forms).replaceAll(/[^\x20-\x7e…]+/g, ' ');
-  // And again: a line break in place of a space has hidden one.
+  // And again: a line break may have split one.
   return withoutSecrets(visible, forms).slice(0, MAX_SHOWN_LENGTH).trim();
 }
 
-const IDENTIFIER = /^[a-z][a-z0-9_.-]{0,63}$/i;
-
 /** Returns the service's `error` if it is an identifier, as all registered ones are: any other text may quote anything. */
-function errorIdentifier(value: string | undefined, forms: readonly string[]): string {
-  if (value === undefined) return UNRECOGNIZED;
-  // A registered one decides over a grant and is taken as it is, even if a short secret happens to be a part of the word.
-  if (REGISTERED_ERRORS.has(value)) return value;
-  const registered = OF_GITHUB.get(value);
+function errorIdentifier(word: string | undefined, forms: readonly string[]): string | undefined {
+  if (word === undefined) return undefined;
+  // These decide about a grant, so they count even if a short secret happens to be a part of the word.
+  const registered = REGISTERED_ERRORS.get(word);
   if (registered !== undefined) return registered;
-  // No identifier has a word of 25 characters: it is a token.
-  if (!IDENTIFIER.test(value) || /[a-z0-9]{25}/i.test(value)) return UNRECOGNIZED;
-  return forms.some((form) => value.includes(form)) ? UNRECOGNIZED : value;
+  // A run of 25 characters is a token.
+  const isSafe = IDENTIFIER.test(word) && !/[a-z0-9]{25}/i.test(word) && !forms.some((form) => word.includes(form));
+  return isSafe ? word : undefined;
 }
 
-/** Returns the texts in which a service may repeat secrets, the longest first: escaped for a URL, a form or a JSON text, or in parts. */
+/** Returns the forms in which a service may repeat secrets, longest first: escaped for a URL, a form or JSON, or in parts. */
 function formsOf(secrets: readonly string[]): readonly string[] {
   const forms = secrets.flatMap((secret) => {
     const json = JSON.stringify(secret).slice(1, -1);
@@ -155,9 +149,9 @@ function formsOf(secrets: readonly string[]): readonly string[] {
       ...[secret, json, json.replaceAll('/', String.raw`\/`), ...escaped],
       // Without padding, which may be missing.
       ...(['base64', 'base64url'] as const).map((code) => Buffer.from(secret).toString(code).replace(/=+$/, '')),
-      // Servers of .NET write the digits in lower case.
+      // .NET servers escape in lower case.
       ...escaped.map((text) => text.replaceAll(/%../g, (code) => code.toLowerCase())),
-      // Whatever else is escaped, these are not.
+      // No escaping changes these.
       ...secret.split(/\W+/).filter((part) => part.length >= MIN_PART_LENGTH),
     ];
   });
@@ -170,15 +164,15 @@ function without(forms: readonly string[], text: string): string {
 
 const TOKEN_NAME = /^(?:access|refresh|id)_token$/;
 
-/** Returns a copy of parsed JSON without secrets, in keys too. @param isSuccess True if its tokens are secrets, which may be of no use */
+/** Returns a copy of parsed JSON without secrets, in keys too. @param isSuccess True if it may contain new tokens */
 function cleaned(value: unknown, forms: readonly string[], isSuccess: boolean, level = 0): unknown {
   if (typeof value === 'string') return without(forms, value);
   if (typeof value !== 'object' || value === null) return value;
   if (level === MAX_REFUSAL_LEVELS) return undefined;
   if (Array.isArray(value)) return value.map((entry) => cleaned(entry, forms, isSuccess, level + 1));
-  const shown = ([name, field]: [string, unknown]) =>
-    isSuccess && typeof field === 'string' && field !== '' && TOKEN_NAME.test(name)
-      ? '[…]'
-      : cleaned(field, forms, isSuccess, level + 1);
-  return Object.fromEntries(Object.entries(value).map((entry) => [without(forms, entry[0]), shown(entry)]));
+  const entries = Object.entries(value).map(([name, field]: [string, unknown]) => {
+    const isToken = isSuccess && typeof field === 'string' && field !== '' && TOKEN_NAME.test(name);
+    return [without(forms, name), isToken ? '[…]' : cleaned(field, forms, isSuccess, level + 1)];
+  });
+  return Object.fromEntries(entries);
 }
