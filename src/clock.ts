@@ -24,6 +24,7 @@ export interface Moment {
   readonly wall: number;
 }
 
+/** Infinitely long ago. */
 export const LONG_AGO: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
 
 /** Returns the current moment, or an earlier one. */

@@ -86,10 +86,15 @@ export interface EventChannel<E> {
   publish(event: E): void;
 }
 
+/** The end of each login. */
 export const loginChannel: EventChannel<LoginEvent> = channel('passport-oauth-app:login');
+/** The end of each refresh. */
 export const refreshChannel: EventChannel<RefreshEvent> = channel('passport-oauth-app:refresh');
+/** Lost grants. */
 export const grantLostChannel: EventChannel<GrantLostEvent> = channel('passport-oauth-app:grant-lost');
+/** Stored, deleted and revoked grants. */
 export const grantChannel: EventChannel<GrantEvent> = channel('passport-oauth-app:grant');
+/** The tries of API calls. */
 export const apiChannel: EventChannel<ApiEvent> = channel('passport-oauth-app:api');
 
 /** Warns that several processes refresh grants of a token store without a lock. */
