@@ -55,12 +55,12 @@ export class Advice {
    *
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
-  beforeLogin(visit: Visit): void {
+  beforeLogin(visit: Visit, routeOptions: object): void {
     const { strategy, grants, clients } = this.#options;
     const { req } = visit;
     strategy.refuseSharedCallback(req);
     // The options of the callback's route are not known here.
-    this.#checkSession(visit, grants.idIsInSession);
+    this.#check(visit, routeOptions, grants.idIsInSession);
     if (clients.wasAttachedEarly(req) && grants.canFindGrant(req)) {
       throw new ConfigurationError(
         'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
@@ -92,8 +92,8 @@ export class Advice {
    * @param redirects True if the callback leads to a page of the application.
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
-  beforeCallback(visit: Visit, needsSession: boolean, redirects: boolean): void {
-    this.#checkSession(visit, this.#options.grants.idIsInSession || needsSession);
+  beforeCallback(visit: Visit, routeOptions: object, needsSession: boolean, redirects: boolean): void {
+    this.#check(visit, routeOptions, this.#options.grants.idIsInSession || needsSession);
     const isCrossSite = visit.headers['sec-fetch-site'] === 'cross-site';
     if (needsSession && redirects && isCrossSite) refuseStrictSession(visit.req);
   }
@@ -110,24 +110,11 @@ export class Advice {
     return cause === undefined ? message : `${message} ${cause}`;
   }
 
-  /** Forgets why a login would be lost: it was not. */
-  forgetLogin(state: string): void {
+  /** Forgets a login, which was not lost, and remembers which service issued the grant of the session. */
+  afterLogin(state: string, grantId: string): void {
     this.#hostMessages.delete(state);
-  }
-
-  /** Remembers which service issued the grant that the session now refers to. */
-  afterLogin(grantId: string): void {
     const { grants, strategy } = this.#options;
     if (grants.idIsInSession && strategy.namesakes.size > 1) strategy.remember(grantId);
-  }
-
-  /** Warns, once each, of options of `passport.authenticate` that nothing reads. */
-  warnOfIgnored(options: object): void {
-    for (const [name, value] of Object.entries(options)) {
-      if (READ_OPTIONS.has(name) || value === undefined || !/^\w{1,64}$/.test(name)) continue;
-      const message = `passport.authenticate: this strategy ignores the option ${name}. A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
-      this.warnOnce('ERR_IGNORED_OPTION', message, name);
-    }
   }
 
   /** Warns of a mistake once. @param option The one that is at fault: each is warned of. */
@@ -137,15 +124,23 @@ export class Advice {
     process.emitWarning(message, { code });
   }
 
-  /** Throws if the request's session cannot hold a login. Warns if it holds one of a strategy with the same name. */
-  #checkSession({ req }: Visit, isNeeded: boolean): void {
+  /**
+   * Throws if the request's session cannot hold a login. Warns if it holds one of a strategy with the same name, and of
+   * options of `passport.authenticate` that nothing reads.
+   */
+  #check({ req }: Visit, options: object, needsSession: boolean): void {
     const { grants, strategy } = this.#options;
+    for (const [name, value] of Object.entries(options)) {
+      if (READ_OPTIONS.has(name) || value === undefined || !/^\w{1,64}$/.test(name)) continue;
+      const message = `passport.authenticate: this strategy ignores the option ${name}. A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
+      this.warnOnce('ERR_IGNORED_OPTION', message, name);
+    }
     const reference = strategy.namesakes.size > 1 ? grants.referenceOf(req) : undefined;
     if (reference !== undefined && strategy.sharesSession(reference)) {
       const message = `Two strategies for different services have the name '${strategy.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
       this.warnOnce('ERR_STRATEGY_NAME', message);
     }
-    if (!isNeeded) return;
+    if (!needsSession) return;
     const session = sessionOf(req);
     if (!session && grants.hasSeenSession) {
       // express-session calls the next handler without a session while its store is disconnected.

@@ -66,7 +66,6 @@ export async function authenticate(
       const value = redirect.bind(undefined, res);
       Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
     }
-    context.advice.warnOfIgnored(options);
     const { callbackURL } = options;
     const own = callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', callbackURL);
     const visit = new Visit(req);

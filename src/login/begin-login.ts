@@ -29,7 +29,7 @@ export function beginLogin(
 ): void {
   const { settings, grants, managers, advice } = context;
   const { req, headers, path } = visit;
-  advice.beforeLogin(visit);
+  advice.beforeLogin(visit, options);
   managers.for(req);
   if (isPrefetch(headers) && !isFetch(headers)) {
     throw new AuthorizationError('A login must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });

@@ -21,7 +21,7 @@ import type {
   RouteOptions,
 } from './login-context.js';
 import type { PendingLogin } from './pending-logins.js';
-import { callVerify, mergedProfile, profileOf, refuseUserWithoutId, warnOfMissingId } from './verify.js';
+import { callVerify, mergedProfile, profileOf, WHERE_IDS_COME_FROM } from './verify.js';
 
 /** A request to the route of a callback. */
 interface CallbackRequest extends SessionLoginRequest {
@@ -45,7 +45,6 @@ interface CallbackRequest extends SessionLoginRequest {
 /** A callback of a login that this browser began, and that may finish at this route. */
 interface CheckedCallback {
   readonly kind: 'checked';
-  readonly state: string;
   readonly login: PendingLogin;
   readonly answer: CallbackAnswer;
 }
@@ -73,7 +72,7 @@ export async function handleCallback(
   const page = options.successReturnToOrRedirect || options.successRedirect;
   const route = { callbackURL, isConnection, establishesSession, page, failureRedirect: options.failureRedirect };
   // A popup does not redirect, and its frame fetches the session by a same-site request.
-  advice.beforeCallback(visit, establishesSession, Boolean(page) && !popup);
+  advice.beforeCallback(visit, options, establishesSession, Boolean(page) && !popup);
   const manager = managers.for(req);
   const sessionAtStart = isConnection ? JSON.stringify({ ...sessionOf(req) }) : undefined;
   const startedAt = performance.now();
@@ -138,7 +137,6 @@ function checkCallback(
     if (state !== undefined && pendingLogins.isOtherStrategys(visit, state)) return { ...REPLAYED, reason: 'foreign' };
     return { ...REPLAYED, info: { message: advice.explainUnknownLogin(visit, state, UNKNOWN_LOGIN) } };
   }
-  advice.forgetLogin(state);
   if (login.frame && !popup) {
     const order =
       'embedded(strategy, …) is mounted after the callback route: mount it after the session, and before apiClient(strategy) and the routes.';
@@ -150,7 +148,7 @@ function checkCallback(
   if (route.isConnection && login.userMark !== grants.userMarkOf(req, true)) return refused(OTHER_USER, 403);
   // The login may have begun at a route of passport.authenticate.
   const ownerless = route.isConnection ? refuseOwnerless(grants, req) : undefined;
-  return ownerless ?? { kind: 'checked', state, login, answer: query };
+  return ownerless ?? { kind: 'checked', login, answer: query };
 }
 
 function refused(message: string, status: number): CallbackFailure {
@@ -205,17 +203,16 @@ const ABANDONED: CallbackFailure = {
 async function finishLogin(
   context: LoginContext,
   request: CallbackRequest,
-  { state, login, answer }: CheckedCallback,
+  { login, answer }: CheckedCallback,
 ): Promise<CallbackOutcome> {
   const { settings, usedLogins } = context;
   const { visit, res, manager } = request;
-  const { expiresAt, endCookie } = login;
   const hasLeft = () => !res.writableEnded && (res.destroyed || res.closed || visit.req.socket.destroyed);
   const finish = async (leave: (outcome: CallbackOutcome) => void): Promise<CallbackOutcome> => {
     // The token store may have been slow: no code is spent if the response has been sent by now.
     const sent = sentResponseError(res);
     if (sent) throw sent;
-    res.appendHeader('Set-Cookie', endCookie);
+    res.appendHeader('Set-Cookie', login.endCookie);
     const scope = scopeNames(login.scope ?? settings.scope);
     let outcome: CallbackOutcome | undefined;
     try {
@@ -232,10 +229,10 @@ async function finishLogin(
   };
   const resume = () => {
     if (res.headersSent || hasLeft()) return false;
-    res.appendHeader('Set-Cookie', endCookie);
+    res.appendHeader('Set-Cookie', login.endCookie);
     return true;
   };
-  return (await usedLogins.use({ state, expiresAt, access: manager.access, finish, resume })) ?? REPLAYED;
+  return (await usedLogins.use(login, manager.access, finish, resume)) ?? REPLAYED;
 }
 
 /**
@@ -260,15 +257,20 @@ function saveForPage(
   else pages?.recordRefused(visit, res, missing);
 }
 
-/** Redeems a code, and asks the application for its user: by `userProfile`, then `verify`. */
+/**
+ * Redeems a code, and asks the application for its user: by `userProfile`, then `verify`.
+ *
+ * @throws ConfigurationError for a user whose `id` is set to `undefined` or `null`, and what the application's functions throw
+ */
 async function redeemCode(
   { settings, endpoint, verify, clientOf, advice }: LoginContext,
   req: IncomingMessage,
   code: string,
-  { redirectUri, codeVerifier, returnTo, data }: PendingLogin,
+  login: PendingLogin,
   scope: readonly string[],
 ): Promise<CallbackOutcome> {
   const { name, userProfile, passReqToCallback } = settings;
+  const { redirectUri, codeVerifier, data } = login;
   let tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier, scope });
   let profile = profileOf(name, tokens);
   if (userProfile) {
@@ -280,18 +282,27 @@ async function redeemCode(
     profile = mergedProfile(profile, more);
     // If the tokens are opaque, only the profile names the user.
     tokens = { ...tokens, subject: userIdOf({ id: profile.id }) };
-  } else if (verify && profile.id === undefined) warnOfMissingId(advice);
+  } else if (verify && profile.id === undefined) {
+    const message = `verify got a profile without an id: a user looked up by it could be any user. ${WHERE_IDS_COME_FROM}`;
+    advice.warnOnce('ERR_NO_PROFILE_ID', message);
+  }
   // Where passport-oauth2 puts it, for `verify` with passReqToCallback.
   if (data !== undefined) Reflect.set(req, 'authInfo', { state: data });
   const { user, info } = verify
     ? await callVerify(verify, passReqToCallback ? req : undefined, tokens, profile)
     : { user: profile, info: undefined };
   if (!user) return { kind: 'fail', reason: 'denied', info };
-  refuseUserWithoutId(user);
-  if (data === undefined) return { kind: 'success', tokens, user, info, returnTo };
+  // Most often from `{ id: profile.id }`. Users without the property, or with another key, pass.
+  if (typeof user === 'object' && 'id' in user && userIdOf(user) === undefined) {
+    throw new ConfigurationError(
+      `verify: expected a user with an id, got one whose id is ${check.kindOf(user.id)}: all users would share one identity. ${WHERE_IDS_COME_FROM}`,
+      { option: 'verify' },
+    );
+  }
+  if (data === undefined) return { kind: 'success', login, tokens, user, info };
   const isObject = typeof info === 'object' && info !== null;
   const infoObject = isObject || info === undefined ? info : { message: info };
-  return { kind: 'success', tokens, user, info: { ...infoObject, state: data }, returnTo };
+  return { kind: 'success', login, tokens, user, info: { ...infoObject, state: data } };
 }
 
 /** What services say if the user declined: RFC 6749, 4.1.2.1, and LinkedIn. */
@@ -328,11 +339,12 @@ async function succeed(
   context: LoginContext,
   actions: PassportActions,
   request: CallbackRequest,
-  { tokens, user, info, returnTo }: FinishedLogin,
+  { login, tokens, user, info }: FinishedLogin,
 ): Promise<void> {
   const { grants, clients, advice, returns } = context;
   const { visit, res, route, popup, manager } = request;
   const { loops } = advice;
+  const { returnTo } = login;
   // A login that a page started: if its session is lost, the page sends the browser round again.
   const isCounted = route.establishesSession && (returnTo !== undefined || returns.hasCookie(visit.headers.cookie));
   const isKnown = isCounted && !loops.isBroken(visit) && (await grants.hasGrant(visit.req, manager));
@@ -352,7 +364,7 @@ async function succeed(
     session.source = clients.switchTo(visit.req, manager, session.grantId, grant);
   }
   if (isKnown) returns.reset(visit, res);
-  advice.afterLogin(session.grantId);
+  advice.afterLogin(login.state, session.grantId);
   const grantId = grants.idIsInSession ? session.grantId : '';
   if (account !== undefined && returnTo !== undefined) loops.count(visit, res, account, grantId, manager);
   try {

@@ -11,7 +11,7 @@ import type { GrantManagers } from '../session/grant-managers.js';
 import type { RequestGrants } from '../session/grant-reference.js';
 import type { RequestClients } from '../session/request-clients.js';
 import type { PageScopes, ReturnCookie } from '../session/return-to.js';
-import type { FrameTarget, PendingLogins } from './pending-logins.js';
+import type { FrameTarget, PendingLogin, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
 import type { AnyVerify } from './verify.js';
 
@@ -92,7 +92,7 @@ export interface FinishedLogin {
   readonly tokens: TokenSet;
   readonly user: unknown;
   readonly info: unknown;
-  readonly returnTo: string | undefined;
+  readonly login: PendingLogin;
 }
 
 /** A login in a popup. Its session is for the frame that opened it, and the user's tabs stay as they are. */

@@ -14,7 +14,7 @@ export function loginsOf(runtime: LoginRuntime): LoginContext {
 
 function createLogins(runtime: LoginRuntime): LoginContext {
   const { settings, service, openStrategy, grants, clients, returns } = runtime;
-  const { name: strategyName, callbackURL, clientSecret, clock, scope, authorizationParams: params } = settings;
+  const { name, callbackURL, clock, scope, authorizationParams: params } = settings;
   // A path such as `callback` without a slash is resolved against that of each request.
   const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
   return {
@@ -23,8 +23,8 @@ function createLogins(runtime: LoginRuntime): LoginContext {
       return runtime.popups;
     },
     advice: new Advice({ strategy: openStrategy, grants, clients, loops: new LoopGuard(returns) }),
-    pendingLogins: new PendingLogins({ strategyName, service, callbackURL, clientSecret, clock }),
-    usedLogins: new UsedLogins({ namespace: encodeURIComponent(`${strategyName}.${service}`), clock }),
+    pendingLogins: new PendingLogins(settings, service),
+    usedLogins: new UsedLogins({ namespace: encodeURIComponent(`${name}.${service}`), clock }),
     defaultRequest: authorizationRequest(settings, callbackURL, scope),
     defaultParams: typeof params === 'function' ? undefined : furtherParams(params),
     callbackPath: isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined,

@@ -1,10 +1,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
-import type { Secret } from '../redaction.js';
-import type { HeaderBudget } from '../session/cookies.js';
-import { CookieSeal, cookieAttributes, cookieToken, HOST_PREFIX } from '../session/cookies.js';
-import type { Cookies, Visit } from '../session/visit.js';
+import type { Settings } from '../options.js';
+import { CookieSeal, cookieAttributes, cookieToken, type HeaderBudget, HOST_PREFIX } from '../session/cookies.js';
+import type { Visit } from '../session/visit.js';
 
 /** For which frame a popup logs in. */
 export interface FrameTarget {
@@ -18,38 +17,40 @@ export interface FrameTarget {
   readonly isStepUp?: boolean;
 }
 
-/** A login between its authorization request and its callback. */
-export interface PendingLogin {
+/** What begins a login. */
+export interface NewLogin {
   /** The redirect URL of the authorization request. The code exchange repeats it. */
   readonly redirectUri: string;
   /** The path to return to after the login, of this origin. */
   readonly returnTo: string | undefined;
   /** True for `passport.authorize`, which connects an account to the user who is logged in. */
   readonly isConnection: boolean;
-  /** True if the authorization request had the `prompt` `none`: the user is asked nothing (OpenID Connect Core, 3.1.2.1). */
+  /** True if the authorization request had the `prompt` `none`: the service shows no page (OpenID Connect Core, 3.1.2.1). */
   readonly isSilent: boolean;
-  /** True if a page has asked for more scopes. */
+  /** True if a page asked for more scopes. */
   readonly isStepUp?: boolean;
-  /** The scopes that were asked for, if they are not the strategy's own. */
+  /** The requested scopes, unless they are the strategy's own. */
   readonly scope?: string | undefined;
   /** Identifies the user who was logged in when the login began: see `RequestGrants.userMarkOf`. */
   readonly userMark: string;
-  /** Code verifier (RFC 7636, 4.1), with PKCE. */
-  readonly codeVerifier: string | undefined;
-  /** The frame that a popup logs in for, instead of logging in its own browser. */
+  /** The frame that a popup logs in, instead of its own browser window. */
   readonly frame?: FrameTarget | undefined;
   /** The option `state` of `passport.authenticate`. */
   readonly data?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** A login between its authorization request and its callback. */
+export interface PendingLogin extends NewLogin {
+  readonly state: string;
+  /** Code verifier (RFC 7636, 4.1), with PKCE. */
+  readonly codeVerifier: string | undefined;
   /** Epoch milliseconds. */
   readonly expiresAt: number;
   /** Line of `Set-Cookie` that ends the login in the browser. */
   readonly endCookie: string;
 }
 
-/** What begins a login. */
-export type NewLogin = Omit<PendingLogin, 'codeVerifier' | 'expiresAt' | 'endCookie'>;
-
-/** What a cookie holds of a login. Short names, for the sake of many tabs; what is usual is left out. */
+/** What a cookie holds of a login. The names are short since a browser may have many, and defaults are left out. */
 interface Sealed {
   readonly v?: string | undefined;
   /** 1: a connection; 2: silent; 4: a step-up. */
@@ -62,67 +63,48 @@ interface Sealed {
   readonly f?: readonly [challenge: string, grantId?: string] | undefined;
 }
 
-/** A login that has just begun. `cookies`: lines of `Set-Cookie`. */
-export interface BegunLogin {
-  readonly state: string;
-  /** S256 of the code verifier (RFC 7636, 4.2), with PKCE. */
-  readonly codeChallenge: string | undefined;
-  readonly cookies: readonly string[];
-}
-
-/** The strategy and service that pending logins belong to. */
-export interface PendingLoginsOptions {
-  readonly strategyName: string;
-  /** Differs for each `authUrl` and `clientID`. */
-  readonly service: string;
-  /** The strategy's own: most logins have no other redirect URL. */
-  readonly callbackURL: string;
-  /** Seals the cookies: all processes of the application have it. */
-  readonly clientSecret: readonly [Secret, ...Secret[]];
-  /** Epoch milliseconds. */
-  readonly clock: () => number;
-}
-
 const LIFETIME_MS = 10 * 60 * 1000;
 
 /** The name of a pending login's cookie, of any strategy. */
 const LOGIN_COOKIE = /^(?:__Host-)?[\w%-]+\.login\.[\w-]{16}$/;
 
-/** Maximum number of logins that one browser can have pending. Beyond it the oldest ends. */
+/** Maximum number of pending logins of one browser. Beyond it the oldest ends. */
 const MAX_PENDING = 12;
 
 /** Logins that may begin at once, each with a page of up to 500 characters. */
 const TABS = 8;
 
-/** Characters of a cookie that holds a page of 500 characters. */
+/** Characters of a cookie with a page of 500 characters, and of one without a page. */
 const TYPICAL_COOKIE = 800;
+const BARE_COOKIE = 220;
 
 /** A cookie up to this length keeps its page while there is room, whatever may follow. */
 const MAX_FREE_COOKIE = 1_000;
 
-/** Characters of a cookie that holds no page. */
-const BARE_COOKIE = 220;
-
 /**
- * Logins that have begun and not ended yet. Each is in a separate sealed cookie; the server stores none.
+ * Logins that have begun and not finished yet. Each is in a separate sealed cookie; the server stores none.
  *
- * The cookie's name is a hash of the state, and its seal opens for that state, strategy and service alone. So tabs do
- * not disturb each other, a callback in another browser finds nothing, and unfinished logins cost no memory.
+ * The cookie's name is a hash of the state, and its seal opens only for that state, strategy and service. So tabs do not
+ * disturb each other, a callback in another browser finds nothing, and unfinished logins cost no memory.
  *
  * @see RFC 6749, 10.12; RFC 9700, 4.7; service.md, 5.7
  */
 export class PendingLogins {
-  readonly #options: PendingLoginsOptions;
+  readonly #callbackURL: string;
+  readonly #clock: () => number;
   readonly #seal: CookieSeal;
   readonly #token: string;
   /** What the seal of all logins is bound to. */
   readonly #context: string;
 
-  constructor(options: PendingLoginsOptions) {
-    this.#options = options;
-    this.#seal = new CookieSeal('pending logins', options.clientSecret);
-    this.#token = cookieToken(options.strategyName);
-    this.#context = JSON.stringify([options.strategyName, options.service, options.callbackURL]);
+  /** @param service Differs for each `authUrl` and `clientID`. */
+  constructor(settings: Pick<Settings, 'name' | 'callbackURL' | 'clientSecret' | 'clock'>, service: string) {
+    const { name, callbackURL, clientSecret, clock } = settings;
+    this.#callbackURL = callbackURL;
+    this.#clock = clock;
+    this.#seal = new CookieSeal('pending logins', clientSecret);
+    this.#token = cookieToken(name);
+    this.#context = JSON.stringify([name, service, callbackURL]);
   }
 
   /**
@@ -130,22 +112,45 @@ export class PendingLogins {
    * end if there is no room for one more.
    *
    * The whole `Cookie` header counts, cookies of other software too, since Node and proxies would refuse every request of the
-   * browser. The response counts too: a sibling host can plant hundreds of cookies, whose ends it has no room for.
+   * browser. The response counts too: a sibling host can plant hundreds of cookies, too many to end in one response.
+   *
+   * @returns `codeChallenge`: S256 of the code verifier, with PKCE (RFC 7636, 4.2). `cookies`: lines of `Set-Cookie`.
    */
-  begin(visit: Visit, login: NewLogin, pkce: boolean, budget: HeaderBudget): BegunLogin {
-    // One call for all of it: each costs as much as a hash.
+  begin(
+    visit: Visit,
+    login: NewLogin,
+    pkce: boolean,
+    budget: HeaderBudget,
+  ): { readonly state: string; readonly codeChallenge: string | undefined; readonly cookies: readonly string[] } {
+    const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame, data } = login;
+    // One call for everything: each costs as much as a hash.
     const random = randomBytes(32 + 32 + CookieSeal.IV_LENGTH);
     const state = random.toString('base64url', 0, 32);
     const codeVerifier = pkce ? random.toString('base64url', 32, 64) : undefined;
-    const isTls = /^https:/i.test(login.redirectUri);
+    const isTls = /^https:/i.test(redirectUri);
     const name = `${isTls ? HOST_PREFIX : ''}${this.#token}${cookieEnd(state)}`;
-    // Stands before the seal, for the browser's oldest login to be found, and is sealed with it.
-    const issued = Math.trunc(this.#options.clock()).toString(36);
-    const pending = visit.cookieHeader.includes('.login.') ? pendingIn(visit.cookies, isTls) : [];
-
-    const content = this.#contentOf(login, codeVerifier);
+    // Precedes the seal, which covers it, so that any strategy can find the browser's oldest login.
+    const issued = Math.trunc(this.#clock()).toString(36);
+    const pending = visit.cookieHeader.includes('.login.') ? pendingIn(visit, isTls) : [];
+    const content: Sealed = {
+      v: codeVerifier,
+      k: (isConnection ? 1 : 0) | (isSilent ? 2 : 0) | (isStepUp ? 4 : 0) || undefined,
+      p: returnTo,
+      u: userMark || undefined,
+      r: redirectUri === this.#callbackURL ? undefined : redirectUri,
+      s: scope,
+      d: data,
+      f: frame && (frame.grantId === undefined ? [frame.challenge] : [frame.challenge, frame.grantId]),
+    };
     let text = JSON.stringify(content);
-    if (!hasRoomForPage(budget, name, issued.length + 1 + CookieSeal.lengthOf(text), pending.length))
+    const length = issued.length + 1 + CookieSeal.lengthOf(text);
+    const isFree = name.length + length <= MAX_FREE_COOKIE;
+    const others = Math.max(
+      (TABS - pending.length - 1) * TYPICAL_COOKIE,
+      (MAX_PENDING - pending.length - 1) * BARE_COOKIE,
+    );
+    // A long page leaves room for the other tabs that may begin a login.
+    if (!budget.hasRoomFor(name, length, isFree ? 0 : Math.max(others, 0)))
       text = JSON.stringify({ ...content, p: undefined });
     const value = `${issued}.${this.#seal.seal(`${this.#context} ${state} ${issued}`, text, random.subarray(64))}`;
     budget.add(name, value.length);
@@ -158,55 +163,30 @@ export class PendingLogins {
     return { state, codeChallenge: codeVerifier && hash('sha256', codeVerifier, 'base64url'), cookies };
   }
 
-  #contentOf(login: NewLogin, codeVerifier: string | undefined): Sealed {
-    const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame, data } = login;
-    const kind = (isConnection ? 1 : 0) | (isSilent ? 2 : 0) | (isStepUp ? 4 : 0);
-    return {
-      v: codeVerifier,
-      k: kind || undefined,
-      p: returnTo,
-      u: userMark || undefined,
-      // The usual one is a part of the context.
-      r: redirectUri === this.#options.callbackURL ? undefined : redirectUri,
-      s: scope,
-      d: data,
-      f: frame && (frame.grantId === undefined ? [frame.challenge] : [frame.challenge, frame.grantId]),
-    };
-  }
-
   /** Returns the login that a state belongs to, if this browser began it within the last ten minutes. */
   find(visit: Visit, state: string): PendingLogin | undefined {
     const bareName = /^[\w-]{43}$/.test(state) ? this.#token + cookieEnd(state) : undefined;
     if (bareName === undefined || !visit.cookieHeader.includes(bareName)) return undefined;
-    for (const scheme of ['https:', 'http:']) {
-      const name = scheme === 'https:' ? `${HOST_PREFIX}${bareName}` : bareName;
+    for (const name of [HOST_PREFIX + bareName, bareName]) {
       const [issued = '', sealed] = visit.cookies[name]?.split('.', 2) ?? [];
       const text = sealed && this.#seal.open(`${this.#context} ${state} ${issued}`, sealed);
       if (!text) continue;
-      const {
-        v: codeVerifier,
-        k: kind = 0,
-        p: returnTo,
-        u: userMark = '',
-        r,
-        s: scope,
-        d: data,
-        f,
-      } = JSON.parse(text) as Sealed;
-      const redirectUri = r ?? this.#options.callbackURL;
+      const { v, k = 0, p, u = '', r = this.#callbackURL, s, d, f } = JSON.parse(text) as Sealed;
       const expiresAt = Number.parseInt(issued, 36) + LIFETIME_MS;
-      const isAlive = remainingMs(expiresAt, this.#options.clock(), LIFETIME_MS + CLOCK_SKEW_MS) > 0;
-      if (!isAlive || !redirectUri.toLowerCase().startsWith(scheme)) continue;
+      const isAlive = remainingMs(expiresAt, this.#clock(), LIFETIME_MS + CLOCK_SKEW_MS) > 0;
+      // With https, a cookie without the prefix may be a sibling host's.
+      if (!isAlive || /^https:/i.test(r) !== name.startsWith(HOST_PREFIX)) continue;
       return {
-        redirectUri,
-        returnTo,
-        isConnection: (kind & 1) !== 0,
-        isSilent: (kind & 2) !== 0,
-        isStepUp: (kind & 4) !== 0,
-        scope,
-        userMark,
-        codeVerifier,
-        data,
+        state,
+        redirectUri: r,
+        returnTo: p,
+        isConnection: (k & 1) !== 0,
+        isSilent: (k & 2) !== 0,
+        isStepUp: (k & 4) !== 0,
+        scope: s,
+        userMark: u,
+        codeVerifier: v,
+        data: d,
         frame: f && { challenge: f[0], grantId: f[1] },
         expiresAt,
         endCookie: loginCookie(visit.req, name, '', 0),
@@ -226,22 +206,15 @@ function cookieEnd(state: string): string {
   return `.login.${hash('sha256', state, 'base64url').slice(0, 16)}`;
 }
 
-/** Returns the names of the strategies that this browser has begun a login with, as cookies have them. */
+/** Returns the strategies with which this browser began the login of a state: their names as in {@link cookieToken}. */
 export function tokensOfLogin({ cookies }: Visit, state: string): readonly string[] {
   const end = cookieEnd(state);
   const names = Object.keys(cookies).filter((name) => name.endsWith(end));
   return names.map((name) => name.slice(name.startsWith(HOST_PREFIX) ? HOST_PREFIX.length : 0, -end.length));
 }
 
-/** Returns true if a cookie with its page leaves room for the other tabs that may begin a login. */
-function hasRoomForPage(budget: HeaderBudget, name: string, length: number, pending: number): boolean {
-  const isShort = name.length + length <= MAX_FREE_COOKIE;
-  const others = Math.max((TABS - pending - 1) * TYPICAL_COOKIE, (MAX_PENDING - pending - 1) * BARE_COOKIE, 0);
-  return budget.hasRoomFor(name, length, isShort ? 0 : others);
-}
-
-/** Returns name and value of the pending logins among cookies, of any strategy, the oldest first. */
-function pendingIn(cookies: Cookies, hasHostPrefix: boolean): (readonly [name: string, value: string])[] {
+/** Returns name and value of the browser's pending logins, of any strategy, the oldest first. */
+function pendingIn({ cookies }: Visit, hasHostPrefix: boolean): (readonly [name: string, value: string])[] {
   const pending: (readonly [string, string])[] = [];
   for (const [name, value = ''] of Object.entries(cookies)) {
     // Any sibling host can plant a cookie without the prefix: with https such cookies are not ours.

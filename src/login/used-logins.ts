@@ -2,6 +2,7 @@ import { hash, randomInt } from 'node:crypto';
 import { CLOCK_SKEW_MS } from '../clock.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
+import type { PendingLogin } from './pending-logins.js';
 
 /** Maximum number of used logins in memory, of about 95 bytes each. Beyond it the oldest is dropped. */
 const MAX_USED = 50_000;
@@ -12,27 +13,14 @@ const STORE_LIMIT_MS = 5_000;
 /** Minimum time between two sweeps for expired logins, in milliseconds. */
 const MIN_SWEEP_MS = 1_000;
 
-/** The callback that uses a login, while it runs, and afterwards if its outcome is unclaimed or the token store failed. */
+/** The callback that uses a login: while it runs, and afterwards if its outcome is unclaimed or the token store failed. */
 interface Claim<Outcome> {
   readonly expiresAt: number;
   readonly ended: Promise<void>;
-  /** Outcome that did not reach the browser. The next callback of the login takes it. */
+  /** An outcome that did not reach the browser. */
   unclaimed?: Outcome | undefined;
-  /** True if the token store failed. It may have the mark of this callback all the same. */
+  /** The token store may have the mark of this callback all the same. */
   hasFailed?: boolean;
-}
-
-/** How to finish a login that is used for the first time. */
-export interface LoginUse<Outcome> {
-  readonly state: string;
-  /** Epoch milliseconds. */
-  readonly expiresAt: number;
-  /** The token store of the login's grant. Where it has locks, processes share used logins through it. */
-  readonly access: StoreAccess;
-  /** @param leave Leaves the outcome to the next callback of the login, since the browser dropped this one. */
-  readonly finish: (leave: (outcome: Outcome) => void) => Promise<Outcome>;
-  /** Takes over the outcome of an earlier callback. Returns false if the browser dropped this one too. */
-  readonly resume: () => boolean;
 }
 
 /**
@@ -42,10 +30,7 @@ export interface LoginUse<Outcome> {
 export class UsedLogins<Outcome> {
   readonly #namespace: string;
   readonly #clock: () => number;
-  /**
-   * By {@link keyOf} the state, nearly in the order of expiry: the claim, or the login's expiry in epoch seconds, which takes
-   * half the memory.
-   */
+  /** By {@link keyOf} the state, nearly in the order of expiry: a claim, or the expiry in epoch seconds, which is smaller. */
   readonly #used = new Map<string, Claim<Outcome> | number>();
   /** The version of all marks of this object. */
   readonly #markVersion = randomInt(1, 2 ** 47);
@@ -65,9 +50,17 @@ export class UsedLogins<Outcome> {
    * Finishes a login on its first use, and resolves to the outcome. Another use waits for the first: it takes over an
    * outcome that did not reach the browser, else it resolves to `undefined`.
    *
+   * @param access The token store of the login's grant. If it has locks, processes share used logins through it.
+   * @param finish Calls `leave` to leave its outcome to the next use, if the browser dropped this one.
+   * @param resume Called before an outcome is taken over. Returns false if the browser dropped this use too.
    * @throws TokenStoreError if the token store fails: the login can be used again
    */
-  async use({ state, expiresAt, access, finish, resume }: LoginUse<Outcome>): Promise<Outcome | undefined> {
+  async use(
+    { state, expiresAt }: Pick<PendingLogin, 'state' | 'expiresAt'>,
+    access: StoreAccess,
+    finish: (leave: (outcome: Outcome) => void) => Promise<Outcome>,
+    resume: () => boolean,
+  ): Promise<Outcome | undefined> {
     const key = keyOf(state);
     const former = this.#used.get(key);
     if (typeof former === 'number') return undefined;
@@ -85,13 +78,17 @@ export class UsedLogins<Outcome> {
     const claim: Claim<Outcome> = { expiresAt, ended };
     this.#used.set(key, claim);
     this.#dropExpired();
+    let hasFailed = access.hasLock;
     try {
-      if (access.hasLock && !(await this.#mark(access, state, claim, former !== undefined))) return undefined;
+      const isFirst = !access.hasLock || (await this.#mark(access, state, expiresAt, former !== undefined));
+      hasFailed = false;
+      if (!isFirst) return undefined;
       return await finish((outcome) => {
         claim.unclaimed = outcome;
       });
     } finally {
-      if (!claim.hasFailed && claim.unclaimed === undefined) this.#used.set(key, Math.ceil(expiresAt / 1000));
+      claim.hasFailed = hasFailed;
+      if (!hasFailed && claim.unclaimed === undefined) this.#used.set(key, Math.ceil(expiresAt / 1000));
       end();
     }
   }
@@ -108,13 +105,13 @@ export class UsedLogins<Outcome> {
     const now = this.#clock();
     const deletions: Promise<void>[] = [];
     for (const [key, used] of this.#used) {
-      const expiresAt = (typeof used === 'number' ? used * 1000 : used.expiresAt) + CLOCK_SKEW_MS;
-      if (expiresAt > now && this.#used.size <= MAX_USED) {
-        this.#sweep ??= this.#isClosed ? undefined : this.#sweepAfter(Math.max(expiresAt - now, MIN_SWEEP_MS));
+      const waitMs = (typeof used === 'number' ? used * 1000 : used.expiresAt) + CLOCK_SKEW_MS - now;
+      if (waitMs > 0 && this.#used.size <= MAX_USED) {
+        if (!this.#isClosed) this.#sweep ??= setTimeout(() => this.#sweepNow(), Math.max(waitMs, MIN_SWEEP_MS)).unref();
         break;
       }
       this.#used.delete(key);
-      if (expiresAt > now || !this.#markedIn) continue;
+      if (waitMs > 0 || !this.#markedIn) continue;
       const id = this.#markId(Buffer.from(key, 'latin1').toString('base64url'));
       // A mark that cannot be deleted expires in the store.
       deletions.push(this.#markedIn.use((store) => store.delete(id), 'login', STORE_LIMIT_MS).catch(() => {}));
@@ -122,11 +119,9 @@ export class UsedLogins<Outcome> {
     return deletions;
   }
 
-  #sweepAfter(delayMs: number): NodeJS.Timeout {
-    return setTimeout(() => {
-      this.#sweep = undefined;
-      this.#dropExpired();
-    }, delayMs).unref();
+  #sweepNow(): void {
+    this.#sweep = undefined;
+    this.#dropExpired();
   }
 
   /**
@@ -134,22 +129,16 @@ export class UsedLogins<Outcome> {
    *
    * @param isRetry True if a failed try of this process may have left the mark.
    */
-  async #mark(access: StoreAccess, state: string, claim: Claim<Outcome>, isRetry: boolean): Promise<boolean> {
+  async #mark(access: StoreAccess, state: string, expiresAt: number, isRetry: boolean): Promise<boolean> {
     const id = this.#markId(state);
     const call = <R>(task: (store: TokenStore) => Promise<R>) => access.use(task, 'login', STORE_LIMIT_MS);
+    const lock = await access.acquire(id);
     try {
-      const lock = await access.acquire(id);
-      try {
-        const mark = await call((store) => store.get(id));
-        if (mark && !(isRetry && mark.version === this.#markVersion)) return false;
-        const { expiresAt } = claim;
-        await call((store) => store.set(id, { version: this.#markVersion, expiresAt, sealed: 'used' }));
-      } finally {
-        await lock.release();
-      }
-    } catch (error) {
-      claim.hasFailed = true;
-      throw error;
+      const mark = await call((store) => store.get(id));
+      if (mark && !(isRetry && mark.version === this.#markVersion)) return false;
+      await call((store) => store.set(id, { version: this.#markVersion, expiresAt, sealed: 'used' }));
+    } finally {
+      await lock.release();
     }
     this.#markedIn = access;
     return true;

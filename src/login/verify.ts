@@ -1,10 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { Advice } from '../advice/advice.js';
-import { kindOf } from '../checks.js';
 import { ConfigurationError, publicName } from '../errors.js';
 import type { Claims } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
-import { userIdOf } from '../session/session.js';
 
 /** The user who logged in, as described by the access token and `userProfile`. */
 export interface Profile {
@@ -64,13 +61,12 @@ export interface Verdict {
 }
 
 /**
- * Calls the application's `verify` and resolves to its first answer.
+ * Calls the application's `verify`, and resolves to its first answer.
  *
- * It accepts the arities of passport-oauth2: with one parameter more than usual, `verify` gets the token response before
- * the profile. The arity is read at each call: NestJS sets it late.
+ * It accepts the arities of passport-oauth2: with one more parameter, `verify` gets the token response before the profile.
+ * The arity is read at each call: NestJS sets it late.
  *
- * Rejects with a ConfigurationError if a `verify` without the parameter `done` has returned something and called nothing: most
- * likely its user, who would be lost.
+ * @throws ConfigurationError if a `verify` without the parameter `done` returned a value, which is most likely the user
  */
 export function callVerify(
   verify: AnyVerify,
@@ -86,6 +82,7 @@ export function callVerify(
     const done = (error?: unknown, user?: unknown, info?: unknown) => (error ? reject(error) : resolve({ user, info }));
     const args = [...start, ...(withParams ? [tokens.params] : []), profile, done];
     const returned: unknown = (verify as (...args: unknown[]) => unknown)(...args);
+    if (returned === undefined) return;
     const onReturn = (value: unknown) => {
       if (!lacksDone || value === undefined) return;
       const message = `verify: expected a function that calls done(error, user), got one without that parameter. What it returns is not used. Write (${req ? 'req, ' : ''}accessToken, refreshToken, profile, done).`;
@@ -96,59 +93,35 @@ export function callVerify(
   });
 }
 
-/**
- * Throws if `verify` has answered with a user whose `id` is set to `undefined` or `null`, most often by
- * `{ id: profile.id }`: all users would share one identity. Users without the property, or with another key, pass.
- *
- * @throws ConfigurationError that says where an `id` comes from
- */
-export function refuseUserWithoutId(user: unknown): void {
-  if (typeof user !== 'object' || user === null || !('id' in user) || userIdOf(user) !== undefined) return;
-  throw new ConfigurationError(
-    `verify: expected a user with an id, got one whose id is ${kindOf(user.id)}: all users would share one identity. ${WHERE_IDS_COME_FROM}`,
-    { option: 'verify' },
-  );
-}
-
-/** Warns, once, that `verify` gets a profile without an `id`, which must not be looked up. */
-export function warnOfMissingId(advice: Advice): void {
-  const message = `verify got a profile without an id: a user looked up by it could be any user. ${WHERE_IDS_COME_FROM}`;
-  advice.warnOnce('ERR_NO_PROFILE_ID', message);
-}
-
-const WHERE_IDS_COME_FROM =
+/** Says where an `id` comes from. */
+export const WHERE_IDS_COME_FROM =
   'profile.id is the claim sub of the access token; opaque tokens have none. Set the option userProfile to a function that reads the user from the service and returns { id }.';
 
-/** Returns the profile of a user as far as the tokens describe it. Without `verify` it is the user. */
+/** Returns the profile of a user as the tokens describe it. Without `verify` it is the user. */
 export function profileOf(provider: string, { subject, organizationDomain, claims }: TokenSet): Profile {
-  // What the token does not say is no property, so that userProfile can give it. Claims without a domain say that there is no organization.
+  // Properties that the token lacks are left to userProfile. Claims without a domain mean that there is no organization.
   const namesOrganization = organizationDomain !== undefined || Object.keys(claims).length > 0;
+  const { strategy, tenant } = publicName(provider);
+  // An own property `__proto__`, which JSON can create, would become the prototype of a copy.
+  const { __proto__: _proto, ...own } = claims;
   return {
-    provider: publicName(provider).strategy,
-    ...(publicName(provider).tenant === undefined ? {} : { tenant: publicName(provider).tenant }),
+    provider: strategy,
+    ...(tenant === undefined ? {} : { tenant }),
     ...(subject === undefined ? {} : { id: subject }),
     ...(namesOrganization ? { organizationDomain } : {}),
-    claims: withoutProto(claims),
+    claims: own,
   };
 }
 
-/**
- * Returns the profile with the properties that the application's `userProfile` has returned.
- *
- * @throws ConfigurationError unless that is an object
- */
+/** Adds what the application's `userProfile` returned to the profile. @throws ConfigurationError unless that is an object */
 export function mergedProfile(profile: Profile, more: unknown): Profile {
   // What the token says is not for userProfile to change: verify may go by it.
-  if (typeof more === 'object' && more !== null) return { ...withoutProto(more), ...profile };
+  if (typeof more === 'object' && more !== null) {
+    const { __proto__: _proto, ...own }: Readonly<Record<string, unknown>> = { ...more };
+    return { ...own, ...profile };
+  }
   throw new ConfigurationError(
     `userProfile: expected an object to merge into the profile, got ${more === null ? 'null' : typeof more}`,
     { option: 'userProfile' },
   );
-}
-
-/** Returns a copy without an own property `__proto__`, which JSON can create, and which would become the prototype of a copy. */
-function withoutProto(value: object): Readonly<Record<string, unknown>> {
-  const copy: Record<string, unknown> = { ...value };
-  Reflect.deleteProperty(copy, '__proto__');
-  return copy;
 }

@@ -10,13 +10,13 @@ import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
 
-const logins = new PendingLogins({
-  strategyName: 'oauth-app',
-  service: 'service',
+const settings = {
+  name: 'oauth-app',
   callbackURL: 'https://app.example/usual',
-  clientSecret: [new Secret('canary of the client secret')],
+  clientSecret: [new Secret('canary of the client secret')] as const,
   clock: () => 1_700_000_000_000,
-});
+};
+const logins = new PendingLogins(settings, 'service');
 const REDIRECT = {
   redirectUri: 'https://app.example/callback',
   returnTo: '/projects',

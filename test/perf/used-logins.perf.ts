@@ -16,13 +16,13 @@ test('a used login takes the memory of its state, and of an entry', async () => 
   const access = { hasLock: false } as StoreAccess;
   const use = async () => {
     const state = randomBytes(32).toString('base64url');
-    await used.use({
-      state,
-      expiresAt: clock.now() + 600_000,
+    const login = { state, expiresAt: clock.now() + 600_000 };
+    await used.use(
+      login,
       access,
-      finish: async () => 'done',
-      resume: () => false,
-    });
+      async () => 'done',
+      () => false,
+    );
     clock.advance(0.001);
   };
   await use();
