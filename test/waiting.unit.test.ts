@@ -3,8 +3,9 @@ import { getEventListeners } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { KeyedQueue, pause, withTimeout } from '../src/waiting.js';
-import { gate } from './refresh/fixture.js';
+import { gate } from './support/gate.js';
 import { heldUuids } from './support/heap.js';
+import { stopTime } from './support/stop-time.js';
 
 describe('a queue by key', () => {
   test('runs tasks of one key in order and one at a time, and of other keys meanwhile', async () => {
@@ -65,12 +66,7 @@ describe('a queue by key', () => {
 const REASON = new Error('closed');
 
 /** Timers and the monotonic clock stand still until the test advances them. */
-function stopTime(): void {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-}
-
 afterEach(() => {
-  vi.useRealTimers();
   vi.restoreAllMocks();
 });
 

@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { Browser, type Page } from '../support/browser.js';
+import type { Page } from '../support/browser.js';
+import { FollowingBrowser } from '../support/following-browser.js';
 import { freePort } from '../support/service-process.js';
 import { type Snippet, snippetsOf } from './snippets.js';
 import { type Running, startCommand, startFile } from './stranger.js';
@@ -24,7 +25,7 @@ export interface ReaderOptions {
  * first folder: only new terminals are told to go anywhere.
  */
 export class Reader {
-  readonly browser = new Browser();
+  readonly browser = new FollowingBrowser();
   readonly #snippets: readonly Snippet[];
   readonly #options: ReaderOptions;
   readonly #ports: Readonly<Record<string, number>>;

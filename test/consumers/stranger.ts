@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Browser } from '../support/browser.js';
+import { FollowingBrowser } from '../support/following-browser.js';
 import { hasEnded, type Program, signalTo, startProgram } from '../support/program.js';
 import { snippetsOf } from './snippets.js';
 
@@ -64,7 +64,7 @@ export async function startApplication(
 }
 
 async function logInAt(origin: string, path: string): Promise<string> {
-  const browser = new Browser();
+  const browser = new FollowingBrowser();
   const page = await browser.settle(await browser.visit(`${origin}${path}`));
   return (await browser.decide(page, 'approve')).text;
 }

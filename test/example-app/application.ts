@@ -1,17 +1,18 @@
 import { afterEach, beforeEach, vi } from 'vitest';
 import { type Example, type ExampleOptions, startExample } from '../../example-app/src/example.js';
 import type { Choice, Emulator } from '../../src/emulator/index.js';
-import { Browser, type Page, type Visit } from '../support/browser.js';
+import type { Page, Visit } from '../support/browser.js';
+import { FollowingBrowser } from '../support/following-browser.js';
 
 /** The example as a test runs it: on a free port, with its service. */
 export interface Application {
   readonly url: string;
   readonly service: Emulator;
   /** Logs in through the consent page. @returns The page that the login ends at. */
-  logIn(browser: Browser, user?: string, start?: string): Promise<Page>;
+  logIn(browser: FollowingBrowser, user?: string, start?: string): Promise<Page>;
   tokenRequests(): number;
   /** Presses the button of an incident. @returns The page that it leads to. */
-  incident(browser: Browser, name: string): Promise<Page>;
+  incident(browser: FollowingBrowser, name: string): Promise<Page>;
   close(): Promise<void>;
 }
 
@@ -34,7 +35,7 @@ export async function startApplication(options: Partial<ExampleOptions> = {}): P
 /** Of the running test, after {@link startBeforeEach}. */
 export let application: Application;
 /** Of the running test; nobody is logged in. */
-export let browser: Browser;
+export let browser: FollowingBrowser;
 /** How far the clock of {@link movedClock} is ahead, in milliseconds. */
 let movedMs = 0;
 
@@ -63,7 +64,7 @@ export async function restart(options: Partial<ExampleOptions>): Promise<void> {
 async function start(options?: Partial<ExampleOptions>): Promise<void> {
   movedMs = 0;
   application = await startApplication(options);
-  browser = new Browser();
+  browser = new FollowingBrowser();
 }
 
 /** Visits a page of the example with the browser of the test. */
@@ -74,7 +75,7 @@ export const decide = (path: string, choice?: Choice, visit?: Visit): Promise<Pa
   decideAt(browser, application.service, application.url + path, choice, visit);
 
 async function decideAt(
-  visitor: Browser,
+  visitor: FollowingBrowser,
   service: Emulator,
   url: string,
   choice?: Choice,

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { realService, serverSettings } from '../../example-app/src/server.js';
-import { Browser } from '../support/browser.js';
+import { FollowingBrowser } from '../support/following-browser.js';
 import { startProgram } from '../support/program.js';
 import { hasRedis } from '../support/redis-server.js';
 
@@ -113,7 +113,7 @@ describe('npm start', () => {
 describe.skipIf(!hasRedis())('npm run start:cluster', () => {
   it('answers from two processes, which refresh a token once between them', async () => {
     const { child, url, ended } = await started({ PORT: '0' }, 'cluster');
-    const browser = new Browser();
+    const browser = new FollowingBrowser();
     await browser.decide(await browser.visit(`${url}/login`), 'approve', '2');
     await browser.visit(`${url}/incidents/burst`, { method: 'POST' });
     // The process that answers may hear a moment later what happened in the other one, and begin its calls later.

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { incidentGroups } from '../../example-app/src/incidents/catalogue.js';
-import { Browser } from '../support/browser.js';
+import { FollowingBrowser } from '../support/following-browser.js';
 import { advance, application, browser, movedClock, open, startBeforeEach } from './application.js';
 
 startBeforeEach(movedClock);
@@ -142,7 +142,7 @@ describe('the incidents of the example', () => {
   });
 
   it('are for visitors who are logged in', async () => {
-    const stranger = new Browser();
+    const stranger = new FollowingBrowser();
     const page = await application.incident(stranger, 'revoke');
     expect(page.url).toBe(`${application.url}/`);
     expect(await statuses()).toBe(200);

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
-import { Browser } from '../support/browser.js';
+import { FollowingBrowser } from '../support/following-browser.js';
 import { startProgram } from '../support/program.js';
 
 const file = (name: string) => fileURLToPath(new URL(`../../example-app/minimal/${name}`, import.meta.url));
@@ -37,7 +37,7 @@ describe('the minimal example', () => {
       CALLBACK_URL: registered,
       ...credentials,
     });
-    const browser = new Browser();
+    const browser = new FollowingBrowser();
     const login = await browser.settle(await browser.visit(`${url}/projects`));
     const callback = await service.approve(login.headers.get('location') ?? '');
     const page = await browser.settle(await browser.visit(callback.replace('http://localhost:3000', url)));
@@ -52,7 +52,7 @@ describe('the minimal example', () => {
 
   it('runs against the emulator that its second file starts', async () => {
     const url = await start('with-emulator.js');
-    const { headers } = await new Browser().visit(`${url}/login`);
+    const { headers } = await new FollowingBrowser().visit(`${url}/login`);
     expect(headers.get('location')).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/oauth\/authorize\?/);
   });
 

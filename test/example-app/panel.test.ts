@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { Browser } from '../support/browser.js';
+import { FollowingBrowser } from '../support/following-browser.js';
 import { advance, application, browser, movedClock, open, restart, startBeforeEach } from './application.js';
 
 startBeforeEach();
 
 /** The server-sent events of a browser's panel, until `wanted` is among them. */
-async function listenUntil(visitor: Browser, wanted: RegExp, meanwhile = async () => {}): Promise<string> {
+async function listenUntil(visitor: FollowingBrowser, wanted: RegExp, meanwhile = async () => {}): Promise<string> {
   const url = `${application.url}/panel/events`;
   const cookie = visitor.cookieHeader(url);
   const response = await fetch(url, { headers: { cookie } });
@@ -24,7 +24,8 @@ async function listenUntil(visitor: Browser, wanted: RegExp, meanwhile = async (
   return heard;
 }
 
-const projects = (visitor: Browser) => visitor.visit(`${application.url}/projects`, { headers: { accept: '*/*' } });
+const projects = (visitor: FollowingBrowser) =>
+  visitor.visit(`${application.url}/projects`, { headers: { accept: '*/*' } });
 
 describe('the panel', () => {
   it('sends nothing to a visitor who is not logged in', async () => {
@@ -83,7 +84,7 @@ describe('the panel', () => {
   });
 
   it('shows nobody what others do', async () => {
-    const other = new Browser();
+    const other = new FollowingBrowser();
     await application.logIn(browser, '1');
     await application.logIn(other, '2');
     const heard = await listenUntil(browser, /Refreshed <b>once/, async () => {

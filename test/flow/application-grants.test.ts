@@ -2,12 +2,12 @@ import { type GrantSummary, memoryTokenStore, Strategy, type StrategyOptions } f
 import type { Emulator } from 'passport-oauth-app/emulator';
 import { crowdinAgent, crowdinApp } from 'passport-oauth-app/providers';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { withoutLock } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { browser, open } from '../support/one-world.js';
 import { stopTime } from '../support/stop-time.js';
 import { storeId } from '../support/store-id.js';
+import { withoutLock } from '../support/store-views.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';

@@ -1,10 +1,10 @@
 import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
-import { gate } from '../refresh/fixture.js';
 import { another } from '../support/another.js';
 import { fastForward } from '../support/fast-forward.js';
+import { gate } from '../support/gate.js';
 import { hold } from '../support/hold.js';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 import { clock, loggedIn, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';

@@ -1,6 +1,7 @@
 import { apiClient, memoryTokenStore, type Profile } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
-import { addStrategy, logInLocally } from '../support/application-parts.js';
+import { addStrategy } from '../support/add-strategy.js';
+import { logInLocally } from '../support/application-parts.js';
 import { Browser, type Page } from '../support/browser.js';
 import { FlakyStore } from '../support/flaky-store.js';
 import { hold } from '../support/hold.js';

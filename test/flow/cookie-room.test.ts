@@ -1,6 +1,6 @@
 import { requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
-import { addStrategy } from '../support/application-parts.js';
+import { addStrategy } from '../support/add-strategy.js';
 import type { Page } from '../support/browser.js';
 import { browser, logIn, open, register, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';

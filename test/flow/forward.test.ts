@@ -21,7 +21,7 @@ import {
   reset,
   startFaultyServer,
 } from '../support/faulty-server.js';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 import { browser, clock, loggedIn, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';

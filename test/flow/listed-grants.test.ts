@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type GrantSummary, memoryTokenStore, type StoredGrant, type TokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { fastForward, withoutPauses } from '../support/fast-forward.js';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 import { browser, clock, loggedIn, open, projects, whoami, world } from '../support/one-world.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';

@@ -7,12 +7,13 @@ import passportModule from 'passport';
 import { type AuthenticateOptions, apiClient, memoryTokenStore, type Profile, Strategy } from 'passport-oauth-app';
 import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { addStrategy, logInLocally, logOutLocally, tellOutcome } from '../support/application-parts.js';
-import { warnings } from '../support/event-log.js';
+import { addStrategy } from '../support/add-strategy.js';
+import { logInLocally, logOutLocally, tellOutcome } from '../support/application-parts.js';
 import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
+import { warnings } from '../support/warnings.js';
 import { byUser, type Handler, type Req, sendJson, type World, type WorldOptions } from '../support/world.js';
 
 type Done = (error: unknown, user?: unknown) => void;

@@ -1,9 +1,9 @@
 import { apiClient, logout, requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
-import { gate } from '../refresh/fixture.js';
 import { Browser } from '../support/browser.js';
 import { listen } from '../support/event-log.js';
 import { withoutPauses } from '../support/fast-forward.js';
+import { gate } from '../support/gate.js';
 import { hold } from '../support/hold.js';
 import { HoldingAgent } from '../support/holding-agent.js';
 import { browser, clock, loggedIn, logOut, projects, visit, whoami, world } from '../support/one-world.js';

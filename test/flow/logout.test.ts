@@ -1,7 +1,7 @@
 import session from 'express-session';
 import { describe, expect, test } from 'vitest';
 import { apiClient, logout, type Strategy } from '../../src/index.js';
-import { addStrategy } from '../support/application-parts.js';
+import { addStrategy } from '../support/add-strategy.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { browser, logIn, logOut, open, visit, whoami, world } from '../support/one-world.js';

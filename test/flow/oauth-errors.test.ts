@@ -10,7 +10,7 @@ import {
   Strategy,
 } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
-import { addStrategy } from '../support/application-parts.js';
+import { addStrategy } from '../support/add-strategy.js';
 import { withoutPauses } from '../support/fast-forward.js';
 import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';

@@ -2,9 +2,9 @@ import { memoryTokenStore, type Profile, type StrategyOptions } from 'passport-o
 import { describe, expect, test } from 'vitest';
 import { idFromApi } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
-import { warnings } from '../support/event-log.js';
 import { clock, loggedIn, logIn, open, projects, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
+import { warnings } from '../support/warnings.js';
 import { byUser, type WorldOptions } from '../support/world.js';
 
 type Done = (error: unknown, user?: unknown) => void;

@@ -53,7 +53,7 @@ describe('each page that is opened without a login comes back after it', threats
     });
     const redirect = await visit('/reports', html);
     expect(redirect.headers.get('location')).toBe('/sign-in?lang=en&returnTo=%2Freports#form');
-    expect((await browser.settle(redirect)).json()).toEqual({ returnTo: '/reports' });
+    expect((await visit(String(redirect.headers.get('location')))).json()).toEqual({ returnTo: '/reports' });
     expect(await locationOf(browser, await world.begin(browser))).toBe('/reports');
   });
 

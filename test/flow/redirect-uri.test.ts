@@ -1,9 +1,9 @@
 import express from 'express';
 import { describe, expect, test } from 'vitest';
-import { warnings } from '../support/event-log.js';
 import { browser, open, register, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
+import { warnings } from '../support/warnings.js';
 import type { App, Framework, Handler, WorldOptions } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];

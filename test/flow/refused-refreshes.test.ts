@@ -3,12 +3,12 @@ import { inspect } from 'node:util';
 import { oauthErrors, type StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { warnings } from '../support/event-log.js';
 import { withoutPauses } from '../support/fast-forward.js';
 import { answer, json, startFaultyServer } from '../support/faulty-server.js';
 import { browser, clock, loggedIn, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
+import { warnings } from '../support/warnings.js';
 import type { App, ErrorHandler, WorldOptions } from '../support/world.js';
 
 const EXPIRED_S = 7201;

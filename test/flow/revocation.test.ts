@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Profile } from '../../src/emulator/profiles.js';
 import { memoryTokenStore } from '../../src/index.js';
-import { gate } from '../refresh/fixture.js';
 import { another } from '../support/another.js';
 import { logOutLocally } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { type EventLog, listen } from '../support/event-log.js';
 import { fastForward, withoutPauses } from '../support/fast-forward.js';
+import { gate } from '../support/gate.js';
 import { HoldingAgent } from '../support/holding-agent.js';
 import { browser, clock, loggedIn, logOut, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { TokenStoreError } from '../../src/index.js';
-import { gate } from '../refresh/fixture.js';
 import { another } from '../support/another.js';
 import { listen } from '../support/event-log.js';
 import { fastForward } from '../support/fast-forward.js';
-import { mayLeave } from '../support/leftovers.js';
+import { gate } from '../support/gate.js';
+import { mayLeave } from '../support/may-leave.js';
 import { clock, loggedIn, projects, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';

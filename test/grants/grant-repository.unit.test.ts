@@ -1,7 +1,9 @@
 import { describe, expect, vi } from 'vitest';
-import { type Grants, gate, LIFETIME_S, pair, REFUSAL, test, tokens, withoutLock } from '../refresh/fixture.js';
+import { type Grants, LIFETIME_S, pair, REFUSAL, test, tokens } from '../refresh/fixture.js';
 import { fastForward } from '../support/fast-forward.js';
+import { gate } from '../support/gate.js';
 import { stopTime } from '../support/stop-time.js';
+import { withoutLock } from '../support/store-views.js';
 import type { TroubledStore } from '../support/troubled-store.js';
 
 const gets = (store: TroubledStore) => store.calls.filter((call) => call === 'get').length;

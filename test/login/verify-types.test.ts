@@ -1,6 +1,6 @@
 import { memoryTokenStore, type Profile, Strategy, type VerifyCallback } from 'passport-oauth-app';
 import { beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 
 // What is compiled is not closed.
 beforeEach(() => mayLeave(/open-strategies/));

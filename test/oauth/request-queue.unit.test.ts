@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceUnavailableError } from '../../src/errors.js';
 import type { HttpResponse } from '../../src/http/message.js';
 import { RequestQueue, Turn } from '../../src/oauth/request-queue.js';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 import { stopTime } from '../support/stop-time.js';
 
 const FIRST = 16;

@@ -11,8 +11,8 @@ import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
 import { Secret } from '../../src/redaction.js';
 import { GrantManager, type GrantManagerOptions } from '../../src/refresh/grant-manager.js';
-import { inAnotherProcess } from '../support/another.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
+import { inAnotherProcess } from '../support/store-views.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
@@ -75,24 +75,6 @@ export function pair(name: string): Behaviour {
 }
 
 export const REFUSAL: Behaviour = json({ error: 'invalid_grant' }, 400);
-
-/** A promise that the test fulfils. */
-export function gate(): { readonly opened: Promise<void>; open(): void } {
-  let open = (): void => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { opened, open: () => open() };
-}
-
-/** The same store without `update` and `lock`, as session stores are. */
-export function withoutLock(store: TokenStore): TokenStore {
-  return {
-    get: (id) => store.get(id),
-    set: (id, grant) => store.set(id, grant),
-    delete: (...args) => store.delete(...args),
-  };
-}
 
 /** A grant as records hold it. */
 export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {

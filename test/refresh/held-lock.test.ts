@@ -2,10 +2,11 @@ import { Strategy } from 'passport-oauth-app';
 import { redisTokenStore } from 'passport-oauth-app/redis';
 import { afterEach, describe, expect, vi } from 'vitest';
 import { HeldLock, shortestLeaseMs } from '../../src/stores/held-lock.js';
+import { gate } from '../support/gate.js';
 import { connectForSuite, hasRedis, type RedisClient } from '../support/redis-server.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
-import { gate, LIFETIME_S, pair, test, tokens } from './fixture.js';
+import { LIFETIME_S, pair, test, tokens } from './fixture.js';
 
 afterEach(() => void vi.restoreAllMocks());
 

@@ -9,15 +9,17 @@ import { afterAll, test as base, beforeAll, describe, expect, onTestFinished, vi
 import { Browser } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { fastForward } from '../support/fast-forward.js';
+import { gate } from '../support/gate.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
+import { withoutLock } from '../support/store-views.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import { startWorld, type World } from '../support/world.js';
-import { gate, withoutLock } from './fixture.js';
+import {} from './fixture.js';
 
 const HOURS = 3600;
 

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import type { GrantManager } from '../../src/refresh/grant-manager.js';
 import { json, reset } from '../support/faulty-server.js';
+import { gate } from '../support/gate.js';
 import { heldUuids } from '../support/heap.js';
 import { until } from '../support/until.js';
-import { type Grants, gate, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
+import { type Grants, LIFETIME_S, pair, REFUSAL, test, tokens } from './fixture.js';
 
 /** What happens to a grant whose access token expires in a minute. */
 type Life = (manager: GrantManager, id: string, grants: Grants) => unknown;

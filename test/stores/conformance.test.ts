@@ -4,7 +4,7 @@ import { tokenStoreChecks } from 'passport-oauth-app/conformance';
 import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { pause } from '../../src/waiting.js';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 
 type FullStore = Required<TokenStore>;
 

@@ -2,7 +2,7 @@ import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { leaseMsOf } from '../../src/stores/held-lock.js';
 import type { HeldLease } from '../../src/stores/token-store.js';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 import { timersOf } from './fixture.js';
 
 const LEASE_MS = 1000;

@@ -1,6 +1,6 @@
 import { mysqlMigration, mysqlTokenStore } from 'passport-oauth-app/mysql';
 import { beforeEach, expect, test } from 'vitest';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed' };
 const SETTINGS = [

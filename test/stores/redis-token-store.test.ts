@@ -3,7 +3,7 @@ import type { TokenStore } from 'passport-oauth-app';
 import { type RedisClientLike, redisTokenStore } from 'passport-oauth-app/redis';
 import { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } from 'redis';
 import { afterAll, beforeAll, describe, expect, expectTypeOf, onTestFinished, test, vi } from 'vitest';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 import { connectForSuite, hasRedis, type RedisClient, type RedisServer, startRedis } from '../support/redis-server.js';
 import {
   type RedisTopology,

@@ -1,6 +1,6 @@
 import type { TokenStore } from 'passport-oauth-app';
 import { expect, test } from 'vitest';
-import { mayLeave } from '../support/leftovers.js';
+import { mayLeave } from '../support/may-leave.js';
 
 const grant = { version: 1, expiresAt: 2, sealed: 'sealed-text' };
 const TABLE = 'passport_oauth_app_grants';

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
-import type { TokenStore } from '../../src/stores/token-store.js';
 import { world } from './one-world.js';
+import { inAnotherProcess } from './store-views.js';
 import { startWorld, type World, type WorldOptions } from './world.js';
 
 /** Starts another process of the application, for the service and with the clock of the world. Its token store is an object of its own. */
@@ -11,14 +11,4 @@ export async function another({ strategy, ...options }: WorldOptions = {}): Prom
   const other = await startWorld({ running: world.service, ...options, strategy: own });
   onTestFinished(() => other.close());
   return other;
-}
-
-/** Returns a token store over the same records, as another process has it: what belongs to a store object is not shared. */
-export function inAnotherProcess<S extends TokenStore>(store: S): S {
-  return new Proxy(store, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
 }

@@ -1,13 +1,8 @@
 /** What the running tests wait for: a test that hangs names it. */
-export const awaited: ReadonlySet<string> = new Set();
+export const awaited: Set<string> = new Set();
 
 /** Settles as the promise does. @param what Names it. */
-export async function named<T>(what: string, promise: Promise<T>): Promise<T> {
-  const names = awaited as Set<string>;
-  names.add(what);
-  try {
-    return await promise;
-  } finally {
-    names.delete(what);
-  }
+export function named<T>(what: string, promise: Promise<T>): Promise<T> {
+  awaited.add(what);
+  return promise.finally(() => awaited.delete(what));
 }

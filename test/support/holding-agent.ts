@@ -1,5 +1,5 @@
 import { Agent, type Dispatcher } from 'undici';
-import { gate } from '../refresh/fixture.js';
+import { gate } from './gate.js';
 
 /** Holds requests to some paths back once it is told to. For the option `dispatcher`. */
 export class HoldingAgent extends Agent {

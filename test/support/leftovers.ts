@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as startTimer } from 'node:timers';
 import { afterAll, afterEach, beforeEach, expect, onTestFinished } from 'vitest';
 import { awaited } from './awaited.js';
+import { allowed, mayLeave } from './may-leave.js';
 
 /** Tests after which nothing of the package may be left: it would be paid for until the process ends. */
 const CHECKED = /\/test\/(?:api|embedded|flow|grants|http|login|oauth|refresh|session|stores)\//;
@@ -24,8 +25,6 @@ interface Watch {
   readonly collections: [WeakRef<Collection>, string][];
   readonly timers: Map<NodeJS.Timeout, string>;
   readonly listeners: Map<AbortSignal, Map<unknown, string>>;
-  /** What the running test may leave: see {@link mayLeave}. Here, since a helper keeps the instance of this file with which it was loaded. */
-  allowed?: RegExp | undefined;
 }
 
 /** Something that is there: an entry of a collection, a timer, or a listener of a signal. */
@@ -38,13 +37,8 @@ interface Thing {
 const WATCH = Symbol.for('what the package leaves behind');
 const watch: Watch = (Reflect.get(globalThis, WATCH) as Watch | undefined) ?? install();
 
-/** Says of the running test that something never ends there, such as a store that gives no lock back. @param what As the finding names it. */
-export function mayLeave(what: RegExp): void {
-  watch.allowed = what;
-}
-
 beforeEach(({ task }) => {
-  watch.allowed = undefined;
+  mayLeave(undefined);
   if (!CHECKED.test(expect.getState().testPath ?? '')) return;
   watch.collections.splice(0, Infinity, ...watch.collections.filter(([reference]) => reference.deref()));
   const before = new Map<object, Set<unknown>>();
@@ -53,9 +47,7 @@ beforeEach(({ task }) => {
   onTestFinished(async () => {
     if (task.result?.state === 'fail') return;
     const left = () =>
-      things().flatMap(({ owner, key, what }) =>
-        before.get(owner)?.has(key) || watch.allowed?.test(what) ? [] : what,
-      );
+      things().flatMap(({ owner, key, what }) => (before.get(owner)?.has(key) || allowed()?.test(what) ? [] : what));
     for (let turn = 0; turn < PATIENCE_TURNS && left().length > 0; turn += 1) {
       await new Promise((resolve) => startTimer(resolve, 5));
     }

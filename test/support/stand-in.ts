@@ -1,22 +1,15 @@
-/**
- * Returns a constant that stands for an object of the running test, and the function that says for which. Private fields and
- * getters are those of the object.
- */
-export function standIn<T extends object>(name: string): readonly [T, (object: T | undefined) => void] {
+/** Returns a constant that stands for an object of the running test, and the function that sets which. */
+export function standIn<T extends object>(name: string): readonly [stand: T, set: (object: T | undefined) => void] {
   let current: T | undefined;
-  const object = () => {
+  const get = (_: T, key: string | symbol): unknown => {
     if (current === undefined) throw new Error(`The test has started no ${name}`);
-    return current;
+    const value: unknown = Reflect.get(current, key);
+    // Called on the object itself, it can use private fields.
+    return typeof value === 'function' ? value.bind(current) : value;
   };
-  const stand = new Proxy({} as T, {
-    get: (_, key) => {
-      const value: unknown = Reflect.get(object(), key);
-      return typeof value === 'function' ? value.bind(object()) : value;
-    },
-    set: (_, key, value) => Reflect.set(object(), key, value),
-  });
-  const set = (next: T | undefined) => {
-    current = next;
+  const set = (_: T, key: string | symbol, value: unknown) => Reflect.set(Object(current), key, value);
+  const setCurrent = (object: T | undefined) => {
+    current = object;
   };
-  return [stand, set];
+  return [new Proxy({} as T, { get, set }), setCurrent];
 }

@@ -1,8 +1,6 @@
-const START = Date.UTC(2030, 0, 1);
-
 /** A clock that stands still until a test moves it; application and service can share it. */
 export class TestClock {
-  #now = START;
+  #now = Date.UTC(2030, 0, 1);
 
   /** Epoch milliseconds. To be handed over as it is. */
   readonly now = (): number => this.#now;
@@ -13,6 +11,6 @@ export class TestClock {
   }
 
   reset(): void {
-    this.#now = START;
+    this.#now = new TestClock().now();
   }
 }

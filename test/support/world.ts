@@ -1,32 +1,22 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import connect from 'connect';
-import express, {
-  type Express as App,
-  type ErrorRequestHandler as ErrorHandler,
-  type RequestHandler as Handler,
-  type Request as Req,
-} from 'express';
+import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
 import session from 'express-session';
 import passportModule from 'passport';
-import {
-  apiClient,
-  logout,
-  requireAuthorization,
-  Strategy,
-  type StrategyOptions,
-  type Verify,
-} from 'passport-oauth-app';
+import type { StrategyOptions, Verify } from 'passport-oauth-app';
+import { apiClient, logout, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
 import type { Browser, Page } from './browser.js';
 
-export type { App, ErrorHandler, Handler, Req };
-
+export type App = Express;
+export type ErrorHandler = ErrorRequestHandler;
+export type Handler = RequestHandler;
+export type Req = Request;
 /** Express 5. `npm run test:interop` runs the tests that concern a framework under Express 4 too. Connect has `use` alone. */
 export type Framework = 'express' | 'connect';
 
 export type Passport = InstanceType<typeof passportModule.Passport>;
-
 /** An error as it came to the error handler. */
 type PassedError = Error & { code?: string; status?: number; error?: unknown; option?: string; retryAfter?: number };
 
