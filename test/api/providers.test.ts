@@ -5,6 +5,7 @@ import { resolveOptions } from '../../src/options.js';
 import { withoutPauses } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { open, projects, visit, whoami, world } from '../support/one-world.js';
+import { grantKeys } from '../support/session-entries.js';
 import { TestClock } from '../support/test-clock.js';
 import { client, server, startApiForEachTest } from './fixture.js';
 
@@ -264,7 +265,7 @@ test.for(Object.entries(SERVICES))('%s logs in, refreshes and refuses as it docu
   clock.advance(31);
   server.next(faulty.json(service.refusal[1], service.refusal[0]));
   expect((await withoutPauses(script, server.origin)).json()).toMatchObject({ name: 'NotAuthorizedError' });
-  expect(world.grantKeys()).toEqual([]);
+  expect(grantKeys(world)).toEqual([]);
 });
 
 test.for<[string, string[], string[]]>([

@@ -8,6 +8,7 @@ import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { clock, loggedIn, open, projects, whoami, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
+import { grantKeys, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { acme } from './provider-guide/acme.js';
 
@@ -133,9 +134,9 @@ describe.each(Object.entries(SERVICES))(
         strategy: { ...localOptions(provider), ...own },
       });
       for (const user of ['1', '2']) expect((await world.logIn(new Browser(), user)).status).toBe(302);
-      const users = world
-        .stored()
-        .flatMap(([, { passport }]) => (passport as { user?: object } | undefined)?.user ?? []);
+      const users = stored(world).flatMap(
+        ([, { passport }]) => (passport as { user?: object } | undefined)?.user ?? [],
+      );
       expect(users).toEqual(ids.map((id) => expect.objectContaining({ id })));
     });
 
@@ -190,7 +191,7 @@ describe.each(Object.entries(SERVICES))(
       clock.advance(lifetimeS + 1);
       await fastForward(projects, () => tokenRequests().length === 3);
       expect((await whoami()).authorized).toBe(false);
-      expect(world.grantKeys()).toEqual([]);
+      expect(grantKeys(world)).toEqual([]);
     });
   },
 );

@@ -25,6 +25,7 @@ import {
 } from '../support/framed.js';
 import { browser, open as openWorld } from '../support/one-world.js';
 import { roundsOf } from '../support/rounds.js';
+import { grantKeys, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { type App, byUser, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
 
@@ -57,14 +58,14 @@ describe.for(['express', 'connect'] as const)('a login for a frame, with %s', (f
     expect((await browser.frame.visit(`${world.url}/login/frame`, { headers: FETCH })).status).toBe(204);
     const page = await browser.load('/board?x=1');
     expect([page.status, page.json()]).toEqual([200, { user: { id: '1' }, url: '/board?x=1' }]);
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
     expect((await browser.frame.visit(`${world.url}/projects`, { headers: FETCH })).status).toBe(200);
   });
 
   test("leaves the user's tabs as they were, logged in as another user or not at all", async () => {
     const { world, browser } = await open({ framework });
     await world.logIn(browser.tabs, '2');
-    const sessions = () => world.stored().filter(([, entry]) => !('grant' in entry));
+    const sessions = () => stored(world).filter(([, entry]) => !('grant' in entry));
     const before = [[...browser.tabs.cookies(world.url)], sessions()];
     const end = await browser.logIn(dataOf(await browser.load()), '1');
     expect(end.status).toBe(200);
@@ -283,7 +284,7 @@ describe('a code', threats(93), () => {
     const { url } = dataOf(await browser.load());
     const end = await browser.logIn({ url });
     expect([end.status, end.text]).toEqual([500, expect.stringContaining('1 MB')]);
-    await expect.poll(() => world.grantKeys()).toEqual([]);
+    await expect.poll(() => grantKeys(world)).toEqual([]);
     sizes.at -= 1024;
     expect((await browser.take(await begin(framed))).status).toBe(204);
     expect((await browser.load()).status).toBe(200);
@@ -314,14 +315,14 @@ describe('a code', threats(93), () => {
   test('gives the frame another session, in place of the one it had and of its grant', async () => {
     const framed = await open();
     await framed.browser.take(await begin(framed));
-    const [first] = framed.world.grantKeys();
+    const [first] = grantKeys(framed.world);
     const session = () => framed.browser.frame.cookies(framed.world.url).get('connect.sid');
     const former = session();
     const { verifier, ...button } = dataOf(await new FramedBrowser(framed.world).load());
     const { code } = dataOf(await framed.browser.logIn(button));
     await framed.browser.take({ code, verifier });
-    await expect.poll(() => framed.world.grantKeys()).toHaveLength(1);
-    expect(framed.world.grantKeys()).not.toContain(first);
+    await expect.poll(() => grantKeys(framed.world)).toHaveLength(1);
+    expect(grantKeys(framed.world)).not.toContain(first);
     expect([former, session()]).toEqual([expect.any(String), expect.not.stringContaining(former ?? '')]);
   });
 });
@@ -437,7 +438,7 @@ describe('a login that the callback route refuses', threats(99), () => {
     expect(end.headers.get('location')).toBe(status === 302 ? '/denied' : null);
     expect(end.headers.getSetCookie().filter((line) => line.startsWith('connect.sid'))).toEqual([]);
     expect((await browser.load()).status).toBe(401);
-    await expect.poll(() => world.grantKeys()).toEqual([]);
+    await expect.poll(() => grantKeys(world)).toEqual([]);
 
     const strategy = { grantId: byUser, tokenStore: memoryTokenStore() };
     const options = inFrame(
@@ -522,7 +523,7 @@ describe('a popup', threats(93), () => {
     world.service.fail('token', { status: 400, body: { error: 'invalid_client' } });
     const failed = await browser.logIn({ url });
     expect([failed.status, failed.json().code]).toEqual([502, 'ERR_TOKEN_REFUSED']);
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 
   test.for<[string, Answer]>([
@@ -636,7 +637,7 @@ test('a frame whose grant lacks a scope gets the button, which asks for it and f
   expect((await browser.load('/deep', { ...FETCH, accept: '*/*' })).status).toBe(403);
   expect((await logIn('/deep')).status).toBe(200);
   expect(asked()).toEqual(['project', 'project tm']);
-  expect(world.grantKeys()).toHaveLength(1);
+  expect(grantKeys(world)).toHaveLength(1);
 });
 
 describe('scopes that are refused in a popup', threats(83), () => {
@@ -671,7 +672,7 @@ describe('scopes that are refused in a popup', threats(83), () => {
     expect((await browser.load('/deep?x=1')).text).toContain('<button');
     clock.now += 61_000;
     expect((await browser.load(again)).text).toContain('<button');
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
   });
 
   test('leave the tabs of the user as they were', async () => {

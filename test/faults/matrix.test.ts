@@ -3,6 +3,7 @@ import { noteFigure } from '../fuzz/fuzz.js';
 import type { Page } from '../support/browser.js';
 import { EventLog } from '../support/event-log.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
+import { grantKeys, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { MATRIX, type Row, redirects } from './matrix.js';
 import { startTrial, type Trial } from './trial.js';
@@ -51,7 +52,7 @@ async function expectRecovery(row: Row, isGrantEnded = row.endsGrant === true): 
   trial.clock.advance(31);
   const page = await trial.visit('/projects');
   expect(page.status).toBe(isGrantEnded ? 302 : 200);
-  expect(trial.world.grantKeys()).toHaveLength(isGrantEnded ? 0 : 1);
+  expect(grantKeys(trial.world)).toHaveLength(isGrantEnded ? 0 : 1);
   expect(trial.logins()).toBe(before);
 }
 
@@ -62,7 +63,7 @@ describe('at the callback of a login', threats(26, 30, 31, 32, 37), () => {
     const requests = trial.strike('token', troubled(row));
     const page = await trial.visit(callback);
     expect(outcome(page, requests())).toEqual(row.login);
-    expect(trial.world.stored()).toEqual([]);
+    expect(stored(trial.world)).toEqual([]);
     expect((await trial.visit('/whoami')).json()).toMatchObject({ authorized: false });
     await trial.heal();
     expect((await trial.visit(callback)).status).toBe(403);
@@ -107,7 +108,7 @@ describe('at a logout, at the revocation endpoint', threats(84), () => {
     const log = new EventLog('grant');
     const revocation = trial.revocationEnds();
     const page = await trial.visit('/logout', { method: 'POST' });
-    expect([page.status, trial.world.grantKeys()]).toEqual([200, []]);
+    expect([page.status, grantKeys(trial.world)]).toEqual([200, []]);
     expect((await trial.visit('/whoami')).json()).toMatchObject({ authorized: false });
     await trial.world.strategy.close();
     await revocation;

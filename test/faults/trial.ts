@@ -1,7 +1,7 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type Emulator, startEmulator } from '../../src/emulator/index.js';
 import { Canaries } from '../security/canaries.js';
 import { Browser, type Page, type Visit } from '../support/browser.js';
-import { nextEvent } from '../support/event-log.js';
 import { fastForward } from '../support/fast-forward.js';
 import type { Behaviour } from '../support/faulty-server.js';
 import { TestClock } from '../support/test-clock.js';
@@ -109,4 +109,19 @@ export async function startTrial(): Promise<Trial> {
       await network.close();
     },
   };
+}
+
+/** Resolves at the next event of a name, or at the next one that `isIt` accepts. */
+function nextEvent(
+  name: 'refresh' | 'grant',
+  isIt: (event: { readonly action?: unknown }) => boolean = () => true,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const listener = (event: unknown) => {
+      if (!isIt(Object(event))) return;
+      unsubscribe(`passport-oauth-app:${name}`, listener);
+      resolve();
+    };
+    subscribe(`passport-oauth-app:${name}`, listener);
+  });
 }

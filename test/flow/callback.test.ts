@@ -7,6 +7,7 @@ import { tellOutcome } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { browser, open, openAtCallback, register, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import type { Framework, Handler } from '../support/world.js';
 
@@ -335,7 +336,7 @@ describe('an error in the callback', () => {
     for (const error of ['access_denied', 'server_error', 'a planted error']) {
       const change = { error, error_description: description, error_uri: 'https://evil.example/' };
       const page = await visit(altered(await world.begin(browser, { decline: true }), change));
-      const shown = inspect([page.text, [...page.headers], flashed, world.errors, world.stored()], { depth: 9 });
+      const shown = inspect([page.text, [...page.headers], flashed, world.errors, stored(world)], { depth: 9 });
       const told = world.errors.at(-1);
       if (told) expect(String(Reflect.get(told, 'description'))).toBe(description.slice(0, 500));
       for (const planted of ['onerror', 'admin=1', 'planted', 'evil.example']) expect(shown).not.toContain(planted);

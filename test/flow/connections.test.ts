@@ -6,6 +6,7 @@ import { Browser, type Page } from '../support/browser.js';
 import { FlakyStore } from '../support/flaky-store.js';
 import { hold } from '../support/hold.js';
 import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
+import { grantKeys, references } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
@@ -90,16 +91,16 @@ describe('passport.authorize', threats(57), () => {
     expect([page.status, page.json().code]).toEqual([500, 'ERR_OTHER_ACCOUNT']);
     expect(await whoami()).toMatchObject({ user: { id: '1' }, authorized: true });
     expect((await projects()).status).toBe(200);
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
   });
 
   test('with the account of the login renews its grant', async () => {
     await open(connecting);
     await logIn('1');
-    const before = world.references();
+    const before = references(world);
     const page = await visit(await world.begin(browser, { user: '1' }, '/connect'));
     expect(page.status).toBe(200);
-    expect(world.references()).not.toEqual(before);
+    expect(references(world)).not.toEqual(before);
     expect((await projects()).status).toBe(200);
   });
 });
@@ -234,7 +235,7 @@ describe('a connection whose code exchange is slow', threats(75), () => {
     expect((await page).status).toBe(403);
     browser.cookies(world.url).set('connect.sid', sid);
     expect((await browser.visit(`${world.url}/whoami`)).json().user).toBeUndefined();
-    await until(() => expect([world.grantKeys(), world.references()]).toEqual([[], []]));
+    await until(() => expect([grantKeys(world), references(world)]).toEqual([[], []]));
   });
 
   test('keeps what other requests of the browser, and its own handlers, have written meanwhile', async () => {
@@ -364,10 +365,10 @@ describe('a link that the application refuses', threats(97), () => {
     });
     await visit('/local-login/ada');
     await visit(await world.begin(browser, { user: '1' }, '/connect'));
-    const before = [world.grantKeys(), world.references()];
+    const before = [grantKeys(world), references(world)];
     const page = await visit(await world.begin(browser, { user: '2' }, '/connect'));
     expect(page.status).toBe(401);
-    expect([world.grantKeys(), world.references()]).toEqual(before);
+    expect([grantKeys(world), references(world)]).toEqual(before);
     expect((await projects()).status).toBe(200);
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { Browser } from '../support/browser.js';
 import { browser, logIn, open, openAtCallback, projects, visit, whoami, world } from '../support/one-world.js';
+import { stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 
 describe('a domain claim that is no DNS label ends the login before any request to the API', threats(27), () => {
@@ -31,7 +32,7 @@ describe('a domain claim that is no DNS label ends the login before any request 
     expect([page.status, page.json().code]).toEqual([502, 'ERR_ORGANIZATION_DOMAIN']);
     if (typeof domain === 'string' && domain.length > 4) expect(page.text).not.toContain(domain);
     expect(world.service.requests.filter(({ path }) => path.startsWith('/api'))).toEqual([]);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
     expect((await whoami(browser)).authorized).toBe(false);
   });
 });
@@ -92,7 +93,7 @@ describe('the option organizationDomain', () => {
     const page = await world.logIn(new Browser());
     expect(page.json().name).toBe('ConfigurationError');
     expect(world.errors[0]).toMatchObject({ option: 'organizationDomain' });
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
   });
 });
 

@@ -18,6 +18,7 @@ import {
   whoami,
   world,
 } from '../support/one-world.js';
+import { references } from '../support/session-entries.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
@@ -132,7 +133,7 @@ describe('the option grantId', threats(20), () => {
     await loggedIn({ strategy: { tokenStore, grantId: byUser } });
     const me = await whoami();
     expect(me.grantId).toBe('1');
-    expect(world.references()).toEqual([]);
+    expect(references(world)).toEqual([]);
     expect(await tokenStore.inner.get(storeId(world.service.options, '1'))).toBeDefined();
   });
 

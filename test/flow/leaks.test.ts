@@ -5,6 +5,7 @@ import { shownOf } from '../security/shown.js';
 import { answer, type Behaviour } from '../support/faulty-server.js';
 import { logIn, open, visit, world } from '../support/one-world.js';
 import { openWithEndpoint } from '../support/open-with-endpoint.js';
+import { stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import type { WorldOptions } from '../support/world.js';
 
@@ -150,7 +151,7 @@ describe('a code exchange that ends with', threats(24), () => {
     const { client_secret, code_verifier } = JSON.parse(server.requests[0]?.body.toString() ?? '{}');
     const hidden = [client_secret, code_verifier, code];
     expectNoSecret(`${shownOf(world.errors)}${shownOf(world.errors[0])}${page.text}`, hidden);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
   });
 });
 

@@ -11,6 +11,7 @@ import { addStrategy } from '../support/add-strategy.js';
 import { logInLocally, logOutLocally, tellOutcome } from '../support/application-parts.js';
 import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { grantKeys, references, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { warnings } from '../support/warnings.js';
@@ -260,7 +261,7 @@ describe('small edges of a login', () => {
     });
     const callback = await world.begin(browser, {}, '/login?returnTo=/reports');
     expect((await visit(callback)).headers.get('location')).toBe('/done');
-    expect(world.stored().filter(([, entry]) => !('grant' in entry))).toEqual([]);
+    expect(stored(world).filter(([, entry]) => !('grant' in entry))).toEqual([]);
   });
 });
 
@@ -280,7 +281,7 @@ describe("the application's own req.logout()", () => {
     await logIn();
     const { grantId } = await whoami();
     expect((await visit('/leave')).status).toBe(200);
-    expect([world.grantKeys(), world.references()]).toEqual([[], []]);
+    expect([grantKeys(world), references(world)]).toEqual([[], []]);
     expect((await whoami()).authorized).toBe(false);
     await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
@@ -289,7 +290,7 @@ describe("the application's own req.logout()", () => {
     await open({ ...routes({}), strategy: { grantId: byUser } });
     await logIn();
     await visit('/leave');
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
   });
 });
 
@@ -422,9 +423,9 @@ describe('a login of the application itself', () => {
       },
     });
     await logIn();
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
     await visit('/local-login');
-    await until(() => expect(world.grantKeys()).toEqual([]));
+    await until(() => expect(grantKeys(world)).toEqual([]));
     expect(await whoami()).toMatchObject({ user: { id: 'local' }, authorized: false });
   });
 

@@ -8,6 +8,7 @@ import { logOutLocally } from '../support/application-parts.js';
 import { Browser, type Page } from '../support/browser.js';
 import { browser, clock, loggedIn, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
+import { grantKeys, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { byUser, type Handler, sendJson, type World, type WorldOptions } from '../support/world.js';
@@ -35,7 +36,7 @@ describe('a login that leads nowhere', threats(60), () => {
     expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
     expect(rounds).toBeLessThanOrEqual(3);
     expect(page.json().message).toContain('session cookie');
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 
   test('leaves the grant under an id of the application: other browsers of the user have it too', async () => {
@@ -43,14 +44,14 @@ describe('a login that leads nowhere', threats(60), () => {
     const { page } = await goRound(world, new ForgetfulBrowser(), '/projects');
     expect(page.json().code).toBe('ERR_LOGIN_LOOP');
     await world.strategy.close();
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
   });
 
   test('because the session cookie is SameSite=Strict names that cause', async () => {
     await open({ session: { cookie: { sameSite: 'strict' } } });
     const { page } = await goRound(world, new ForgetfulBrowser(), '/projects');
     expect(page.json()).toMatchObject({ code: 'ERR_LOGIN_LOOP', message: expect.stringContaining('sameSite to lax') });
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 
   test.each([{}, { grantId: byUser }])(
@@ -78,7 +79,7 @@ describe('a login that leads nowhere', threats(60), () => {
     const { page, rounds } = await goRound(world, browser, '/projects');
     expect(page.json()).toMatchObject({ code: 'ERR_LOGIN_LOOP', message: expect.stringContaining('trust proxy') });
     expect(rounds).toBeLessThanOrEqual(3);
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 
   test('because apiClient stands before the session is reported before any consent', async () => {
@@ -111,7 +112,7 @@ describe('a login that leads nowhere', threats(60), () => {
     expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
     expect(page.json().message).toContain(`before the ${route} route`);
     expect(rounds).toBeLessThanOrEqual(1);
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 
   test('because failureRedirect leads to the login route ends in an error after three rounds', async () => {
@@ -123,7 +124,7 @@ describe('a login that leads nowhere', threats(60), () => {
     expect([page.status, page.json().code]).toEqual([500, 'ERR_LOGIN_LOOP']);
     expect(page.json().message).toContain('failureRedirect leads to the login route');
     expect(rounds).toBeLessThanOrEqual(3);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
   });
 });
 
@@ -284,24 +285,24 @@ describe('a callback that fails and leads to the login route', threats(60), () =
     const callbacks: string[] = [];
     for (let tab = 0; tab < 3; tab++) callbacks.push(await failing(world, browser));
     expect((await logIn(world, browser)).status).toBe(200);
-    const [grant] = world.grantKeys();
+    const [grant] = grantKeys(world);
     const answers: number[] = [];
     for (const callback of callbacks) answers.push((await browser.visit(callback)).status);
     expect(answers).toEqual([302, 302, 500]);
     expect((await browser.visit(`${world.url}/whoami`)).json()).toMatchObject({ authorized: true, user: { id: '1' } });
-    expect(world.grantKeys()).toEqual([grant]);
+    expect(grantKeys(world)).toEqual([grant]);
   });
 
   test('keeps in mind the grant of a session that is lost, which the next login discards', async () => {
     await open(application);
     const browser = new ForgetfulBrowser();
     expect((await logIn(world, browser)).status).toBe(200);
-    const [lost] = world.grantKeys();
+    const [lost] = grantKeys(world);
     expect((await browser.visit(await decline(world, browser))).status).toBe(302);
-    expect(world.grantKeys()).toEqual([lost]);
+    expect(grantKeys(world)).toEqual([lost]);
     expect((await logIn(world, browser)).status).toBe(200);
-    await until(() => expect(world.grantKeys()).not.toContain(lost));
-    expect(world.grantKeys()).toHaveLength(1);
+    await until(() => expect(grantKeys(world)).not.toContain(lost));
+    expect(grantKeys(world)).toHaveLength(1);
   });
 });
 

@@ -8,6 +8,7 @@ import { hold } from '../support/hold.js';
 import { HoldingAgent } from '../support/holding-agent.js';
 import { browser, clock, loggedIn, logOut, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { grantKeys } from '../support/session-entries.js';
 import { storeId } from '../support/store-id.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -91,7 +92,7 @@ describe('a logout during a refresh', () => {
     await logOut();
     expect(await end()).toEqual(DISCARDED);
     expect((await slow).json()).toBe('ERR_NOT_AUTHORIZED');
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
     await expect(world.strategy.client(grantId).accessToken()).rejects.toMatchObject({ status: 401 });
   });
 });
@@ -128,7 +129,7 @@ describe('a logout with a token endpoint that hangs, and a client that is attach
       world.service.fail('token', { hang: true });
       expect((await browser.visit(`${world.url}${path}`, { method })).status).toBe(200);
       expect(world.tokenRequests()).toEqual([]);
-      expect(world.grantKeys()).toEqual([]);
+      expect(grantKeys(world)).toEqual([]);
       expect((await whoami()).authorized).toBe(false);
     },
   );
@@ -180,7 +181,7 @@ describe('a grant that is deleted during a refresh', () => {
     await late;
     expect(events.events).toMatchObject([{ event: { outcome: 'discarded' } }]);
     expect(events.events[0]?.event).not.toHaveProperty('reason');
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 });
 

@@ -5,6 +5,7 @@ import { addStrategy } from '../support/add-strategy.js';
 import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { browser, logIn, logOut, open, visit, whoami, world } from '../support/one-world.js';
+import { grantKeys, references, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { byUser, type Framework, type Handler, sendJson } from '../support/world.js';
 
@@ -19,7 +20,7 @@ describe.each<Framework>(['express', 'connect'])('logout under %s', (framework) 
     expect((await logOut(browser)).status).toBe(200);
     const me = await whoami(browser);
     expect([me.user, me.authorized]).toEqual([undefined, false]);
-    expect([world.grantKeys(), world.references()]).toEqual([[], []]);
+    expect([grantKeys(world), references(world)]).toEqual([[], []]);
     const thief = new Browser();
     thief.cookies(world.url).set('connect.sid', sid);
     expect((await whoami(thief)).authorized).toBe(false);
@@ -29,13 +30,13 @@ describe.each<Framework>(['express', 'connect'])('logout under %s', (framework) 
   test('of a user who is not logged in, or of a form of another site, changes no session', threats(127), async () => {
     await open({ framework });
     await logIn();
-    const [before, stranger] = [world.stored(), new Browser()];
+    const [before, stranger] = [stored(world), new Browser()];
     // A form of another site comes without the cookie, and its answer could set another one.
     for (const headers of [{}, { 'sec-fetch-site': 'cross-site' }] as const) {
       const answer = await stranger.visit(`${world.url}/logout`, { method: 'POST', headers });
       expect([answer.status, answer.headers.getSetCookie()]).toEqual([200, []]);
     }
-    expect(world.stored()).toEqual(before);
+    expect(stored(world)).toEqual(before);
     expect((await whoami(browser)).authorized).toBe(true);
   });
 });
@@ -91,7 +92,7 @@ test('logout with grantId deletes the grant of the user', async () => {
   await open({ strategy: { grantId: byUser } });
   await logIn();
   await logOut(browser);
-  expect(world.grantKeys()).toEqual([]);
+  expect(grantKeys(world)).toEqual([]);
 });
 
 test('logout ends the login although grantId throws, and passes the error on', async () => {
@@ -155,7 +156,7 @@ test('logout while a slow request of the same user runs: nothing brings the gran
   await logOut(browser);
   for (const release of released) release();
   expect((await page).json()).toEqual({ outcome: 'NotAuthorizedError' });
-  expect(world.grantKeys()).toEqual([]);
+  expect(grantKeys(world)).toEqual([]);
   const old = new Browser();
   old.cookies(world.url).set('connect.sid', sid);
   expect((await whoami(old)).authorized).toBe(false);
@@ -185,9 +186,9 @@ test('logout of two strategies in one route deletes the grants of both', async (
   });
   await logIn();
   await visit(await world.begin(browser, {}, '/login-two'));
-  expect(world.grantKeys()).toHaveLength(2);
+  expect(grantKeys(world)).toHaveLength(2);
   expect((await visit('/leave-both')).status).toBe(200);
-  expect(world.grantKeys()).toEqual([]);
+  expect(grantKeys(world)).toEqual([]);
 });
 
 test('logout ends the Passport login also in a request that Passport has not seen', async () => {
@@ -205,5 +206,5 @@ test('logout ends the Passport login also in a request that Passport has not see
   await logIn();
   expect((await visit('/early')).status).toBe(200);
   const me = await whoami(browser);
-  expect([me.user, me.authorized, world.grantKeys()]).toEqual([undefined, false, []]);
+  expect([me.user, me.authorized, grantKeys(world)]).toEqual([undefined, false, []]);
 });

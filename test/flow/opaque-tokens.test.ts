@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { idFromApi } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { clock, loggedIn, logIn, open, projects, whoami, world } from '../support/one-world.js';
+import { references, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { warnings } from '../support/warnings.js';
 import { byUser, type WorldOptions } from '../support/world.js';
@@ -35,7 +36,7 @@ describe('access tokens that do not say whose they are', threats(89), () => {
       ['1', 100],
       ['2', 101],
     ]);
-    const grants = new Set(world.references());
+    const grants = new Set(references(world));
     expect(grants.size).toBe(2);
   });
 
@@ -105,7 +106,7 @@ describe('access tokens that do not say whose they are', threats(89), () => {
       expect((await logIn()).status).toBe(500);
       expect(world.errors).toMatchObject([{ name: 'ConfigurationError', option }]);
       expect((await await whoami()).authorized).toBe(false);
-      expect(world.stored().filter(([, entry]) => 'passport' in entry)).toEqual([]);
+      expect(stored(world).filter(([, entry]) => 'passport' in entry)).toEqual([]);
     },
   );
 

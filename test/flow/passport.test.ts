@@ -4,6 +4,7 @@ import { memoryTokenStore, type Profile } from '../../src/index.js';
 import { logInLocally } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { grantKeys, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { byUser, type Handler, type Req, sendJson, type WorldOptions } from '../support/world.js';
@@ -65,7 +66,7 @@ describe('verify', () => {
     const { page, me } = await logInAndAsk();
     expect(page.status).toBe(401);
     expect([me.user, me.authorized]).toEqual([undefined, false]);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
   });
 
   const oddities: readonly [string, (done: Done) => unknown, number][] = [
@@ -95,7 +96,7 @@ describe('verify', () => {
     expect(page.status).toBe(status);
     expect(passed).toBe(false);
     expect([me.user, me.authorized]).toEqual([undefined, false]);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
   });
 
   test.each<[string, (done: Done) => unknown]>([
@@ -108,7 +109,7 @@ describe('verify', () => {
     const { page, me } = await logInAndAsk();
     expect(page.status).toBe(302);
     expect(me.user).toEqual({ id: 'first' });
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
     expect(world.errors).toEqual([]);
   });
 });
@@ -132,7 +133,7 @@ describe('userProfile', () => {
     await open({ verify, strategy: { userProfile: (client) => client.get('/no-such-thing') } });
     const { page } = await logInAndAsk();
     expect([page.status, page.json().name]).toEqual([404, 'ApiError']);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
   });
 
   test.each([['a text'], [null], [undefined], [7]])(
@@ -142,7 +143,7 @@ describe('userProfile', () => {
       const { page } = await logInAndAsk();
       expect(page.json()).toMatchObject({ name: 'ConfigurationError' });
       expect(world.errors[0]).toMatchObject({ option: 'userProfile' });
-      expect(world.stored()).toEqual([]);
+      expect(stored(world)).toEqual([]);
     },
   );
 });
@@ -190,7 +191,7 @@ describe('passport.authorize', () => {
     await visit('/local-login');
     await logIn('1');
     await logIn('2');
-    await until(() => expect(world.grantKeys()).toHaveLength(1));
+    await until(() => expect(grantKeys(world)).toHaveLength(1));
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
 
@@ -201,7 +202,7 @@ describe('passport.authorize', () => {
     const me = await whoami(browser);
     expect([me.authorized, me.grantId]).toEqual([true, 'local']);
     expect(world.strategy.client('local').grantId).toBe('local');
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
   });
 });
 
@@ -239,7 +240,7 @@ describe('the application logs in by itself', () => {
     });
     const { me } = await logInAndAsk();
     expect([me.user, me.authorized]).toEqual([{ id: 'merged' }, true]);
-    expect(world.grantKeys()).toHaveLength(1);
+    expect(grantKeys(world)).toHaveLength(1);
   });
 
   test('after logging out first, as some do against fixation: the grant goes along', async () => {

@@ -1,6 +1,7 @@
 import { logout } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { browser, logIn, open, visit, whoami, world } from '../support/one-world.js';
+import { grantKeys } from '../support/session-entries.js';
 import type { Handler } from '../support/world.js';
 
 describe('methods of sessions and of Passport that return promises in place of calling back', () => {
@@ -37,6 +38,6 @@ describe('methods of sessions and of Passport that return promises in place of c
     await logIn();
     expect((await visit('/leave')).text).toBe('left');
     expect((await whoami()).user).toBeUndefined();
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 });

@@ -9,6 +9,7 @@ import { gate } from '../support/gate.js';
 import { hold } from '../support/hold.js';
 import { browser, clock, loggedIn, projects, refreshTokens, visit, whoami, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
+import { grantKeys } from '../support/session-entries.js';
 import { storeId } from '../support/store-id.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -105,7 +106,7 @@ describe('an expired token', threats(35, 42, 44), () => {
       world.service.fail('token', { status: 200, body });
       expect((await whoami()).authorized).toBe(authorized);
     }
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 
   test('that is replaced by one of another organization leads to the host of that one', async () => {

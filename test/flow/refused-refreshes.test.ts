@@ -6,6 +6,7 @@ import { Browser } from '../support/browser.js';
 import { withoutPauses } from '../support/fast-forward.js';
 import { answer, json, startFaultyServer } from '../support/faulty-server.js';
 import { browser, clock, loggedIn, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
+import { grantKeys } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { warnings } from '../support/warnings.js';
@@ -66,7 +67,7 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
       server.always(behaviour);
       expect((await page()).headers.get('location')).toBe('/login?returnTo=%2Fprojects');
       expect(asked).toEqual([refusal]);
-      expect(world.grantKeys()).toEqual([]);
+      expect(grantKeys(world)).toEqual([]);
     });
 
     test(ends ? 'ends the grant' : 'keeps the grant, leads the user to the login, and is reported once', async () => {
@@ -146,7 +147,7 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
   test('any: a login replaces the grant, and leads back; where the new token is refused as well, the rounds end', async () => {
     const routes = (app: App) => void app.use(oauthErrors({ login: '/login' }) as ErrorHandler);
     const { server, page } = await loggedInAt({}, { routes });
-    const [before] = world.grantKeys();
+    const [before] = grantKeys(world);
     // The emulator's API refuses the tokens of this server, too.
     server.always((socket, { body }) => {
       const isRefresh = body.includes('"refresh_token"');
@@ -158,7 +159,7 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
       const callback = await visit(await world.begin(browser, {}, login));
       rounds.push(callback.headers.get('location') ?? callback.text);
       // The former grant is deleted after the answer.
-      await expect.poll(() => world.grantKeys()).not.toContain(before);
+      await expect.poll(() => grantKeys(world)).not.toContain(before);
       if (callback.status !== 302) break;
     }
     expect(rounds).toEqual(['/projects', '/projects', expect.stringMatching(/^ERR_LOGIN_LOOP: /)]);

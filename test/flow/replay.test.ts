@@ -14,6 +14,7 @@ import {
   whoami,
   world,
 } from '../support/one-world.js';
+import { grantKeys, references } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
@@ -23,7 +24,7 @@ describe('the callback of a browser that is logged in already', () => {
   test('leads to the page that the route names, for the back button, a bookmark and a forged state', async () => {
     const callback = await openAtCallback({ authenticate: { successReturnToOrRedirect: '/home' } });
     await visit(callback);
-    const before = [world.grantKeys(), world.references()];
+    const before = [grantKeys(world), references(world)];
     const { length } = world.service.requests;
     const forged = `${world.url}/callback?code=x&state=${'A'.repeat(43)}`;
     for (const url of [
@@ -35,7 +36,7 @@ describe('the callback of a browser that is logged in already', () => {
       const page = await visit(url);
       expect([page.status, page.headers.get('location')]).toEqual([302, '/home']);
     }
-    expect([world.grantKeys(), world.references()]).toEqual(before);
+    expect([grantKeys(world), references(world)]).toEqual(before);
     expect(world.service.requests).toHaveLength(length);
     expect((await projects()).status).toBe(200);
   });
@@ -113,7 +114,7 @@ describe('a reload of a slow callback', () => {
     expect([page.status, page.headers.get('location')]).toEqual([302, '/reports']);
     expect(world.tokenRequests()).toHaveLength(1);
     expect((await browser.visit(`${world.url}/projects`)).status).toBe(200);
-    expect([world.grantKeys().length, world.references().length]).toEqual([1, 1]);
+    expect([grantKeys(world).length, references(world).length]).toEqual([1, 1]);
   });
 
   test('ends logged in too where it comes after the exchange has ended', async () => {

@@ -3,6 +3,7 @@ import { requireAuthorization } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
 import { browser, open, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { type App, type Framework, sendJson, type WorldOptions } from '../support/world.js';
 
@@ -156,7 +157,7 @@ describe.each<Framework>(['express', 'connect'])('requireAuthorization under %s'
   test('leaves nothing in the session store while nobody has logged in', async () => {
     await open(guarded);
     for (let count = 0; count < 20; count++) await rawRequest(world.url, `/secret-${count}`);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
   });
 
   test('a cookie that was planted leads nowhere else', async () => {

@@ -5,6 +5,7 @@ import { Browser } from '../support/browser.js';
 import { FlakyStore, isGrantKey } from '../support/flaky-store.js';
 import { browser, logIn, open, openAtCallback, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { grantKeys, references } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { type Framework, type Handler, sendJson } from '../support/world.js';
@@ -14,7 +15,7 @@ const frameworks: readonly Framework[] = ['express', 'connect'];
 const hasReference = (_key: string, entry: unknown) => JSON.stringify(entry).includes('"oauth-app"');
 
 /** Removals of grants that nobody refers to run in the background. */
-const noGrantIsLeft = () => until(() => expect(world.grantKeys()).toEqual([]));
+const noGrantIsLeft = () => until(() => expect(grantKeys(world)).toEqual([]));
 
 describe('without a session', () => {
   test.each(frameworks)(
@@ -50,7 +51,7 @@ describe('a session store that fails', () => {
     expect(page.status).toBe(503);
     expect(page.json().name).toBe('TokenStoreError');
     await noGrantIsLeft();
-    expect(world.references()).toEqual([]);
+    expect(references(world)).toEqual([]);
     store.recover();
     const me = await whoami(browser);
     expect([me.user, me.authorized]).toEqual([undefined, false]);
@@ -69,7 +70,7 @@ describe('a session store that fails', () => {
       store.throwInstead();
       expect((await visit(callback)).status).toBeGreaterThanOrEqual(500);
       await noGrantIsLeft();
-      expect(world.references()).toEqual([]);
+      expect(references(world)).toEqual([]);
       store.recover();
       expect((await whoami(browser)).user).toBeUndefined();
     },
@@ -82,7 +83,7 @@ describe('a session store that fails', () => {
     await open({ session: { store } });
     expect((await logIn()).status).toBe(503);
     await noGrantIsLeft();
-    expect(world.references()).toEqual([]);
+    expect(references(world)).toEqual([]);
     expect((await whoami(browser)).user).toBeUndefined();
   });
 
@@ -152,7 +153,7 @@ test('a login that fails in serializeUser leaves no grant and no reference', asy
   });
   expect((await logIn()).status).toBe(500);
   await noGrantIsLeft();
-  expect(world.references()).toEqual([]);
+  expect(references(world)).toEqual([]);
 });
 
 describe('after a login', () => {
@@ -188,7 +189,7 @@ describe('after a login', () => {
     await open();
     await logIn('1');
     await logIn('2');
-    await until(() => expect(world.grantKeys()).toHaveLength(1));
+    await until(() => expect(grantKeys(world)).toHaveLength(1));
     expect((await whoami(browser)).organizationDomain).toBe('acme');
   });
 
@@ -248,7 +249,7 @@ describe('after a login', () => {
     store.set = (...args) => setTimeout(set, 60, ...args);
     await open({ session: { store } });
     expect((await logIn()).status).toBe(302);
-    expect(world.references()).toHaveLength(1);
+    expect(references(world)).toHaveLength(1);
     expect((await whoami(browser)).authorized).toBe(true);
   });
 
@@ -288,7 +289,7 @@ describe('grants under ids of the application', () => {
     const page = await world.logIn(new Browser());
     expect([page.status, page.json().code]).toEqual([500, 'ERR_CONFIGURATION']);
     expect(world.errors[0]).toMatchObject({ option: 'grantId' });
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 });
 

@@ -4,6 +4,7 @@ import { OAuthAppError } from '../../src/index.js';
 import { Canaries } from '../security/canaries.js';
 import { browser, open, visit } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
+import { stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileText } from './hostile.js';
@@ -51,7 +52,7 @@ test(
       if (dispatcher.requests > 0) throw new Error('a request left');
     });
     for (const error of world.errors) expect(error).toBeInstanceOf(OAuthAppError);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
     expect(world.service.requests).toEqual([]);
     expect((await visit(`/callback?error=access_denied&state=${state}`)).status).toBe(401);
     canaries.noteWorld(world);

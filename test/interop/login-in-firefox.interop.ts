@@ -2,6 +2,7 @@ import type { Browser, BrowserContext, Page } from 'puppeteer-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openAt, relative, testLogins } from '../support/login-in-browser.js';
 import { open } from '../support/one-world.js';
+import { grantKeys } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { approve, hasFirefox, isAt, openPage, startFirefox, textWith } from './firefox.js';
@@ -74,6 +75,6 @@ describe.skipIf(!hasFirefox())('a login in Firefox', threats(56, 61, 62, 71, 76)
     await page.goto(`${openAt(world)}/page/a`);
     await page.locator('button[value="decline"]').click();
     await textWith(page, 'Unauthorized');
-    expect(world.grantKeys()).toEqual([]);
+    expect(grantKeys(world)).toEqual([]);
   });
 });

@@ -2,6 +2,7 @@ import { Agent } from 'undici';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { noteFigure } from '../fuzz/fuzz.js';
 import { heapBytes } from '../support/heap.js';
+import { stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { startWorld, type World } from '../support/world.js';
 
@@ -55,14 +56,14 @@ test.each(FLOODS)(
     expect(await flood(FLOOD, path)).toEqual({ [status]: FLOOD });
     const growth = (await heapBytes()) - before;
     expect(growth).toBeLessThan(MAX_GROWTH_BYTES);
-    expect(world.stored()).toEqual([]);
+    expect(stored(world)).toEqual([]);
     expect(world.service.requests).toEqual([]);
     noteFigure({
       kind: 'flood',
       what,
       requests: FLOOD,
       growthKiB: Math.round(growth / 1024),
-      stored: world.stored().length,
+      stored: stored(world).length,
     });
   },
 );

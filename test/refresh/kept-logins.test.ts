@@ -19,7 +19,6 @@ import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 import { startWorld, type World } from '../support/world.js';
-import {} from './fixture.js';
 
 const HOURS = 3600;
 

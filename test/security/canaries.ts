@@ -1,5 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Page } from '../support/browser.js';
+import { stored } from '../support/session-entries.js';
 import type { World } from '../support/world.js';
 import { shownOf } from './shown.js';
 
@@ -68,9 +69,9 @@ export class Canaries {
   /** Takes down what an application holds: its errors, its session store, and the objects that its code may log. */
   noteWorld(world: World): void {
     for (const error of world.errors) this.note('error', error);
-    this.note('session store', world.stored());
+    this.note('session store', stored(world));
     this.note('strategy', world.strategy);
-    for (const [, entry] of world.stored()) {
+    for (const [, entry] of stored(world)) {
       const grantId = entry[world.strategy.name];
       if (typeof grantId === 'string') this.note('client', world.strategy.client(grantId));
     }

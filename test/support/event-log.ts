@@ -27,21 +27,6 @@ export class EventLog {
   }
 }
 
-/** Resolves at the next event of a name, or at the next one that `isIt` accepts. */
-export function nextEvent(
-  name: EventName,
-  isIt: (event: { readonly action?: unknown }) => boolean = () => true,
-): Promise<void> {
-  return new Promise((resolve) => {
-    const listener = (event: unknown) => {
-      if (!isIt(Object(event))) return;
-      unsubscribe(PREFIX + name, listener);
-      resolve();
-    };
-    subscribe(PREFIX + name, listener);
-  });
-}
-
 /** What is told on the diagnostics channels until the test ends. */
 export function listen(...names: EventName[]): EventLog {
   const log = new EventLog(...names);

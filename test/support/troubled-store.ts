@@ -1,5 +1,5 @@
 import { memoryTokenStore } from 'passport-oauth-app';
-import type { HeldLease, ListedTokenStore, StoredGrant } from '../../src/stores/token-store.js';
+import type { HeldLease, ListedTokenStore } from '../../src/stores/token-store.js';
 
 export type StoreMethod = keyof ListedTokenStore;
 
@@ -17,25 +17,11 @@ export class TroubledStore implements ListedTokenStore {
   /** How long a lease is said to be, in milliseconds; `undefined` for what the store says. The longer, the longer an unsaved pair holds it. */
   leaseMs: number | undefined;
 
-  async get(id: string): Promise<StoredGrant | undefined> {
-    return await this.#call('get', id, () => this.inner.get(id));
-  }
-
-  async set(id: string, grant: StoredGrant): Promise<void> {
-    return await this.#call('set', id, () => this.inner.set(id, grant));
-  }
-
-  async delete(id: string, version?: number): Promise<void> {
-    return await this.#call('delete', id, () => this.inner.delete(id, version));
-  }
-
-  async update(id: string, grant: StoredGrant, version: number): Promise<boolean> {
-    return await this.#call('update', id, () => this.inner.update(id, grant, version));
-  }
-
-  async add(id: string, grant: StoredGrant): Promise<boolean> {
-    return await this.#call('add', id, () => this.inner.add(id, grant));
-  }
+  get: ListedTokenStore['get'] = this.#troubled('get');
+  set: ListedTokenStore['set'] = this.#troubled('set');
+  delete: ListedTokenStore['delete'] = this.#troubled('delete');
+  update: ListedTokenStore['update'] = this.#troubled('update');
+  add: ListedTokenStore['add'] = this.#troubled('add');
 
   async lock<T>(id: string, work: (lease?: HeldLease) => Promise<T>): Promise<T> {
     this.locks += 1;
@@ -67,14 +53,17 @@ export class TroubledStore implements ListedTokenStore {
     this.before = () => undefined;
   }
 
-  async #call<T>(method: StoreMethod, id: string, work: () => Promise<T>): Promise<T> {
-    this.busy += 1;
-    try {
-      await this.#enter(method, id);
-      return await work();
-    } finally {
-      this.busy -= 1;
-    }
+  #troubled<M extends 'get' | 'set' | 'delete' | 'update' | 'add'>(method: M): ListedTokenStore[M] {
+    const call = async (...args: Parameters<ListedTokenStore[M]>) => {
+      this.busy += 1;
+      try {
+        await this.#enter(method, args[0]);
+        return await Reflect.apply(this.inner[method], this.inner, args);
+      } finally {
+        this.busy -= 1;
+      }
+    };
+    return call as ListedTokenStore[M];
   }
 
   async #enter(method: StoreMethod, id: string): Promise<void> {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import connect from 'connect';
@@ -90,23 +91,6 @@ export class World {
     return this.service.requests.filter(({ path }) => path === '/oauth/token');
   }
 
-  /** What the session store holds: the key and the decoded content of each entry. */
-  stored(): [string, Record<string, unknown>][] {
-    const sessions = (Reflect.get(this.store, 'sessions') ?? {}) as Record<string, string>;
-    return Object.entries(sessions).map(([key, text]) => [key, JSON.parse(text)]);
-  }
-
-  /** The grants among it: their keys in the store. */
-  grantKeys(): string[] {
-    return this.stored().flatMap(([key, entry]) => ('grant' in entry ? [key] : []));
-  }
-
-  /** The references to grants in the sessions of the store. */
-  references(): string[] {
-    const { name } = this.strategy;
-    return this.stored().flatMap(([, entry]) => (name in entry ? [String(entry[name])] : []));
-  }
-
   async close(): Promise<void> {
     await this.strategy.close();
     this.#server.closeAllConnections();
@@ -117,11 +101,10 @@ export class World {
 
 /** Starts a service and an application that uses it, both on free ports. */
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
-  const service = options.running ?? (await startEmulator(options.service));
   // No kept connection ends under a request.
-  const server = createServer({ keepAliveTimeout: 0 });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return new World(server, service, options);
+  const server = createServer({ keepAliveTimeout: 0 }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return new World(server, options.running ?? (await startEmulator(options.service)), options);
 }
 
 const verifyById: Verify = (_accessToken, _refreshToken, profile, done) => done(null, { id: profile.id });
