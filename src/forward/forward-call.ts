@@ -9,7 +9,7 @@ import { apiPath } from '../api/request-target.js';
 import { ConfigurationError, ForwardError, ServiceUnavailableError } from '../errors.js';
 import { FETCHED, FetchedExchange, type FetchedResponse } from '../fetch/streamed-exchange.js';
 import type { Expiring } from '../http/deadlines.js';
-import { hostOf, isSameOrigin, pathOf } from '../session/visit.js';
+import { isSameOrigin, pathOf, Visit } from '../session/visit.js';
 import { abortable } from '../waiting.js';
 import type { AllowList } from './allow-list.js';
 import { MAX_STREAMS, OpenStreams, type StreamPermit } from './open-streams.js';
@@ -73,7 +73,7 @@ export async function forwardCall(
       throw new ForwardError(NOT_ALLOWED, { code: 'ERR_NOT_ALLOWED', status: 404 });
     if (!DESTINATIONS.has(req.headers['sec-fetch-dest']))
       throw new ForwardError(NO_DATA, { code: 'ERR_REQUEST_DESTINATION', status: 403 });
-    if (!SAFE.has(target.method) && !isSameOrigin(req.headers, hostOf(req)))
+    if (!SAFE.has(target.method) && !isSameOrigin(req.headers, new Visit(req).host))
       throw new ForwardError(FOREIGN_PAGE, { code: 'ERR_FOREIGN_PAGE', status: 403 });
     const streams = openStreams.get(api) ?? new OpenStreams();
     openStreams.set(api, streams);

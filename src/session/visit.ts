@@ -5,6 +5,13 @@ import { ConfigurationError, ofStrategy } from '../errors.js';
 /** The cookies of a request by name, decoded; of several with one name the first. */
 export type Cookies = Readonly<Record<string, string | undefined>>;
 
+/** What Express adds to a request. */
+interface WithExpress {
+  readonly originalUrl?: unknown;
+  readonly protocol?: unknown;
+  readonly app?: { get?: (setting: string) => unknown };
+}
+
 /**
  * A request, read once: each part when a rule first needs it.
  *
@@ -15,6 +22,8 @@ export class Visit {
   readonly headers: IncomingHttpHeaders;
   /** Path and query as the browser requested them, wherever the handler is mounted. */
   readonly url: string;
+  /** The path of {@link url}. */
+  readonly path: string;
   /** The header `Cookie`: rules look for a name in it before they have it parsed. */
   readonly cookieHeader: string;
   #cookies: Cookies | undefined;
@@ -23,12 +32,8 @@ export class Visit {
     this.req = req;
     this.headers = req.headers;
     this.url = originalUrl(req);
+    this.path = pathOf(this.url);
     this.cookieHeader = req.headers.cookie ?? '';
-  }
-
-  /** The path of {@link url}. */
-  get path(): string {
-    return pathOf(this.url);
   }
 
   /** Path and query as the browser has them in its address bar: with the prefix that a trusted proxy has stripped. */
@@ -57,9 +62,11 @@ export class Visit {
     return typeof protocol === 'string' ? protocol === 'https' : 'encrypted' in socket && socket.encrypted === true;
   }
 
-  /** Host name and port that the browser requested, if the request names well-formed ones. */
+  /** Host name and port that the browser requested; `undefined` if the request names none that is well-formed. */
   get host(): string | undefined {
-    return hostOf(this.req);
+    const host = forwarded(this.req, 'x-forwarded-host') || this.headers.host || this.headers[':authority'];
+    if (typeof host !== 'string' || !/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return undefined;
+    return URL.canParse(`http://${host}`) ? host : undefined;
   }
 }
 
@@ -67,7 +74,7 @@ export class Visit {
 export const ABSOLUTE_URL: RegExp = /^https?:/i;
 
 /** Returns path and query as the browser requested them, wherever the handler is mounted. */
-export function originalUrl(req: IncomingMessage & { readonly originalUrl?: unknown }): string {
+export function originalUrl(req: IncomingMessage & WithExpress): string {
   return typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/');
 }
 
@@ -78,7 +85,7 @@ export function pathOf(url: string): string {
 }
 
 /** Returns the parsed query of a URL. Connect parses none, and Express parses lists and objects out of it. */
-export function queryOf(url: string): URLSearchParams {
+function queryOf(url: string): URLSearchParams {
   const start = url.indexOf('?');
   return new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
 }
@@ -106,20 +113,6 @@ export function routedPathOf(callbackURL: string, path: string): string {
   return asRouted(new URL(callbackURL, `http://relative.invalid${path.startsWith('/') ? path : '/'}`).pathname);
 }
 
-/** What Express adds to a request. */
-interface WithExpress {
-  readonly protocol?: unknown;
-  readonly app?: { get?: (setting: string) => unknown };
-}
-
-/** Returns host name and port that the browser requested; `undefined` if the request names none that is well-formed. */
-export function hostOf(req: IncomingMessage): string | undefined {
-  const authority = req.headers[':authority'];
-  const host = forwarded(req, 'x-forwarded-host') || req.headers.host || authority;
-  if (typeof host !== 'string' || !/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return undefined;
-  return URL.canParse(`http://${host}`) ? host : undefined;
-}
-
 /** Returns the first value of a header, if Express trusts the proxy that sent it. */
 function forwarded(req: IncomingMessage & WithExpress, header: string): string | undefined {
   const value = req.headers[header];
@@ -131,7 +124,7 @@ function forwarded(req: IncomingMessage & WithExpress, header: string): string |
 /** A standard, what scripts (Turbo) send in its place, and what browsers sent before it. */
 const PURPOSE_HEADERS = ['sec-purpose', 'x-sec-purpose', 'purpose', 'x-purpose', 'x-moz'] as const;
 
-/** Returns true if a browser requests the page ahead of time, before the user has asked for it. */
+/** Returns true if a browser requests the page ahead of time, before the user asks for it. */
 export function isPrefetch(headers: IncomingHttpHeaders): boolean {
   for (const name of PURPOSE_HEADERS) {
     const value = headers[name];
@@ -140,19 +133,19 @@ export function isPrefetch(headers: IncomingHttpHeaders): boolean {
   return false;
 }
 
-/** Returns true if a person waits for a page. A script would follow the redirect to the service's consent page. */
+/** Returns true if a user waits for a page. A script would follow the redirect to the service's consent page. */
 export function isPageRequest(method: string | undefined, headers: IncomingHttpHeaders): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const mode = headers['sec-fetch-mode'];
   if (mode === 'navigate' || isInFrame(headers)) return true;
-  // A browser sends the destination too. Node's fetch sends the mode alone: its Accept header decides.
+  // A browser sends the destination, too. Node's fetch sends the mode alone: its Accept header decides.
   if (mode !== undefined && headers['sec-fetch-dest'] !== undefined) return false;
   return headers['x-requested-with'] === undefined && /\btext\/html\b/i.test(headers.accept ?? '');
 }
 
 /**
- * Returns true if a page of this origin sent the request: the browser says so or, if it sends no fetch metadata, the request
- * has a header that no page can send to another origin without its permission (CORS).
+ * Returns true if a page of this origin sent the request: the browser says so or, without fetch metadata, the request has a
+ * header that no page can send to another origin without its permission (CORS).
  *
  * @param host Host name and port that the browser requested.
  * @see https://www.w3.org/TR/fetch-metadata/
@@ -192,11 +185,11 @@ export function isInForeignFrame(headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Returns the error for a framework whose requests or responses are not Node's, or `undefined`. Fastify's hooks may get the
- * one without the other.
+ * Returns the error for a framework whose requests or responses are not Node's, or `undefined`. Fastify's hooks may get one
+ * without the other.
  *
- * @param req As the framework has given it
- * @param response As the framework has given it
+ * @param req As the framework passes it
+ * @param response As the framework passes it
  */
 export function frameworkError(req: IncomingMessage, response: unknown): ConfigurationError | undefined {
   const isFastify = typeof req === 'object' && req !== null && 'raw' in req && req.raw !== req;
@@ -224,7 +217,7 @@ export function refuseFramework(
   next: unknown,
   strategyName: string | undefined,
 ): boolean {
-  // Node's own, with whatever prototype Express has put in front: no more to look at in nearly all requests.
+  // Node's own, with whatever prototype Express has put in front: nothing else to check in nearly all requests.
   if (response instanceof ServerResponse && req instanceof IncomingMessage) return false;
   const error = ofStrategy(frameworkError(req, response), strategyName);
   if (!error) return false;
@@ -234,7 +227,7 @@ export function refuseFramework(
 }
 
 /**
- * Throws if the request's Passport is older than 0.6: its `logOut` takes no callback, so whoever waits for one would hang.
+ * Throws if the request's Passport is older than 0.6: its `logOut` takes no callback, so a caller that waits for it would hang.
  *
  * @throws ConfigurationError
  */
