@@ -4,8 +4,8 @@ import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import type { Grant } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import { ANONYMOUS, type RequestGrants } from '../session/grant-reference.js';
 import type { RequestClients } from '../session/request-clients.js';
+import { ANONYMOUS, type RequestGrants } from '../session/request-grants.js';
 import { safeReturnTo } from '../session/return-to.js';
 import {
   passportRecordOf,

@@ -1,6 +1,6 @@
 import { ConfigurationError, TokenStoreError } from '../errors.js';
-import type { RequestGrants } from '../session/grant-reference.js';
 import type { RequestClients } from '../session/request-clients.js';
+import type { RequestGrants } from '../session/request-grants.js';
 import { sessionOf } from '../session/session.js';
 import { isInFrame, type Visit } from '../session/visit.js';
 import { hostMismatch, OVER_HTTP } from './host-mismatch.js';

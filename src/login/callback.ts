@@ -5,7 +5,7 @@ import { AuthorizationError, ConfigurationError, NotAuthorizedError, publicName 
 import { loginChannel } from '../events.js';
 import { scopeNames } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
-import type { RequestGrants } from '../session/grant-reference.js';
+import type { RequestGrants } from '../session/request-grants.js';
 import { locationOf } from '../session/return-to.js';
 import { sessionOf, userIdOf, userOf } from '../session/session.js';
 import { reasonOf, SessionLogin, type SessionLoginRequest, sentResponseError } from '../session/session-login.js';

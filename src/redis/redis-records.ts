@@ -28,7 +28,7 @@ async function answered<T>(connection: RedisConnection, verb: string, send: () =
 }
 
 /** Returns a reply as text. Depending on its type mapping a client returns strings as Buffers, and numbers as strings or bigints. */
-function textOf(answer: unknown): string {
+function replyText(answer: unknown): string {
   if (answer === null || answer === undefined) return '';
   return answer instanceof Uint8Array ? Buffer.from(answer).toString('utf8') : String(answer);
 }
@@ -107,7 +107,7 @@ export function redisRecords(
   const run = async (verb: string, text: string, id: string, ...args: (string | number)[]) => {
     const commands = [script(text, prefix + id, args), ...(text === RELEASE || text === IS_HELD ? [] : wait)];
     const [answer, copies] = await answered(connection, verb, () => connection.send(prefix + id, commands));
-    return { isDone: textOf(answer) === '1', isConfirmed: Number(copies ?? 0) >= replicas };
+    return { isDone: replyText(answer) === '1', isConfirmed: Number(copies ?? 0) >= replicas };
   };
   /** Returns the last arguments of a script that publishes a change. */
   const telling = (id: string, message: string | undefined): readonly [string, string] =>
@@ -122,7 +122,7 @@ export function redisRecords(
       const key = prefix + id;
       const read = connection.readsPrimary ? ['GET', key] : script(GET, key, []);
       const [record] = await answered(connection, 'read', () => connection.send(key, [read]));
-      return parseGrant(textOf(record));
+      return parseGrant(replyText(record));
     },
     set: async (id, grant) => {
       const message = telling(id, changeMessage(id, grant.version));
@@ -166,9 +166,9 @@ export async function* grantIdsIn(connection: RedisConnection, prefix: string, o
     do {
       const scan = ['SCAN', cursor, 'MATCH', pattern, 'COUNT', String(SCAN_COUNT)];
       const [next, keys] = (await answered(connection, 'list', () => send(scan))) as readonly [unknown, unknown[]];
-      cursor = textOf(next);
+      cursor = replyText(next);
       // One page may have a key twice.
-      for (const key of new Set(keys.map(textOf))) {
+      for (const key of new Set(keys.map(replyText))) {
         const id = key.slice(start.length);
         if (!isMark(id) && !id.startsWith(lockKey(''))) yield id;
       }

@@ -6,8 +6,8 @@ import { ConfigurationError, cloneError, closedError, NotAuthorizedError, OAuthA
 import type { Grant } from '../grants/grant.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import type { GrantManagers } from './grant-managers.js';
-import { ANONYMOUS, type RequestGrants } from './grant-reference.js';
+import type { GrantManagers } from './request-grants.js';
+import { ANONYMOUS, type RequestGrants } from './request-grants.js';
 import type { PageScopes, ReturnCookie } from './return-to.js';
 import {
   type Done,
@@ -71,7 +71,7 @@ interface WithLogOut {
 type WithClients = IncomingMessage & Record<string, unknown>;
 
 /** The source of a request without a grant. */
-export const NO_GRANT: CredentialSource = {
+export const NO_GRANT_SOURCE: CredentialSource = {
   grantId: undefined,
   authorized: false,
   credential: () =>
@@ -86,7 +86,7 @@ export function failedSource(error: OAuthAppError): CredentialSource {
   return { grantId: undefined, authorized: true, credential };
 }
 
-/** Attaches API clients to requests, and finds the responses of requests. */
+/** Attaches API clients to requests. */
 export class RequestClients {
   readonly logoutRoutes: LogoutRoutes = new LogoutRoutes();
   readonly #options: RequestClientsOptions;
@@ -119,7 +119,7 @@ export class RequestClients {
     (req as WithClients)[property] = createApiClient(source, api);
     if (!(source instanceof GrantCredentials)) {
       if (!grants.canFindGrant(req)) this.#early.add(req);
-      const isReturn = source === NO_GRANT && returns.hasCookie(req.headers.cookie);
+      const isReturn = source === NO_GRANT_SOURCE && returns.hasCookie(req.headers.cookie);
       if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
       return undefined;
     }
@@ -139,13 +139,13 @@ export class RequestClients {
     return undefined;
   }
 
-  /** Returns the source of the request's credentials, which another client may have brought already. */
+  /** Returns the source of the request's credentials, which another client may have already. */
   #sourceFor(req: IncomingMessage, session: SessionLike | undefined, property: string): CredentialSource {
     const { grants, managers } = this.#options;
     try {
       if (managers.isClosed) throw closedError();
       const grantId = grants.idOf(req, session);
-      if (grantId === undefined) return NO_GRANT;
+      if (grantId === undefined) return NO_GRANT_SOURCE;
       const manager = managers.for(req);
       // A client under the only property: the request passes for the second time.
       const mayHaveSource = this.#properties.length > 1 || (req as WithClients)[property] !== undefined;

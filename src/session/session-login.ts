@@ -5,7 +5,7 @@ import { type Grant, isRandomGrantId } from '../grants/grant.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
-import type { ANONYMOUS, RequestGrants } from './grant-reference.js';
+import type { ANONYMOUS, RequestGrants } from './request-grants.js';
 import { safeReturnTo } from './return-to.js';
 import {
   callOnce,

@@ -10,7 +10,7 @@ import type { Handler } from '../middleware/api-client.js';
 import { endPassportLogin } from '../middleware/logout.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { cookieToken } from '../session/cookies.js';
-import { failedSource, NO_GRANT } from '../session/request-clients.js';
+import { failedSource, NO_GRANT_SOURCE } from '../session/request-clients.js';
 import { polyfillSessionMethods, sessionOf, settle } from '../session/session.js';
 import { originalUrl, refuseFramework, Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
@@ -84,7 +84,7 @@ export class TenantRequests {
       const fail = (error: unknown) => {
         if (property === undefined || !(error instanceof OAuthAppError)) return next(ofStrategy(error, name));
         const isUnknown = error instanceof TenantError;
-        const source = isUnknown ? NO_GRANT : failedSource(ofStrategy(error, name));
+        const source = isUnknown ? NO_GRANT_SOURCE : failedSource(ofStrategy(error, name));
         Reflect.set(req, property, createApiClient(source, this.#options.api));
         next();
       };
@@ -143,9 +143,9 @@ export class TenantRequests {
   async #endLogins(req: IncomingMessage): Promise<void> {
     const logins = this.#options.sessions.take(req);
     for (const client of Object.values(req)) {
-      const isOurs =
+      const isOfTenants =
         client instanceof ApiClient && publicName(partsOf(client).context.strategyName).strategy === this.#options.name;
-      const source = isOurs ? partsOf(client).source : undefined;
+      const source = isOfTenants ? partsOf(client).source : undefined;
       if (source instanceof GrantCredentials) source.end();
     }
     const removals = await Promise.allSettled(logins.map((login) => this.#options.deleteGrant(login)));

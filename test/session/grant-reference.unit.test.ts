@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
-import { RequestGrants } from '../../src/session/grant-reference.js';
+import { RequestGrants } from '../../src/session/request-grants.js';
 import { threats } from '../support/threats.js';
 import { requestOf } from './fixture.js';
 

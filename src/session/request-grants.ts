@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import * as check from '../checks.js';
-import { ConfigurationError } from '../errors.js';
+import { ConfigurationError, closedError } from '../errors.js';
 import { checkedGrantId, isRandomGrantId, newGrantId, randomGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
+import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
+import type { TokenStore } from '../stores/token-store.js';
 import { isRefusedUser, passportRecordOf, type SessionLike, sessionOf, userIdOf, userOf } from './session.js';
 
 /** Value under `connectionKey` of an account that was connected before any login: it belongs to the session, not to a user. */
@@ -24,16 +26,13 @@ export class RequestGrants {
   readonly #grantId: RequestGrantsOptions['grantId'];
   /** Key of the reference in the session. */
   readonly key: string;
-  /**
-   * The session's key for a connected account's grant, distinct from that of the grant of the user's login. No strategy has
-   * such a name: the middle dot is not ASCII.
-   */
+  /** The session's key for what is known of a connected account. No strategy has such a name: the middle dot is not ASCII. */
   readonly connectionKey: string;
   /** False if the application finds the grant by its own id: the session then holds no reference. */
   readonly idIsInSession: boolean;
   /** True if ids are random, so that no grant has had one before. */
   readonly isNewId: boolean;
-  /** Copies to the session of a login what the former one had of other tenants. */
+  /** Copies what a session had of other tenants to that of a login. */
   readonly carryOver: ((former: object, next: object) => void) | undefined;
   /** True once a request had a session. */
   hasSeenSession = false;
@@ -81,11 +80,9 @@ export class RequestGrants {
   }
 
   /**
-   * Returns a short text that differs for each logged-in user, and is empty without one: made of the id of the user's grant if
-   * the application sets it, else of the user's.
+   * Returns a short text that differs for each logged-in user, and is empty without one.
    *
-   * @param isRequired False if a user without an id may have the empty text.
-   * @throws ConfigurationError if nothing identifies the user
+   * @throws ConfigurationError if nothing identifies the user, and a text `isRequired`
    */
   userMarkOf(req: IncomingMessage, isRequired: boolean): string {
     const user = userOf(req);
@@ -104,8 +101,8 @@ export class RequestGrants {
   /**
    * Returns the id for the grant of a user who just logged in.
    *
-   * @throws ConfigurationError if the option `grantId` returns no valid id, or one that is made of a missing `user.id`, such as
-   *   `String(user.id)`: all users without it would share a grant
+   * @throws ConfigurationError if the option `grantId` returns no valid id, or one that is made of a missing `user.id`: all users
+   *   without it would share a grant
    */
   newId(req: IncomingMessage, user: unknown): string {
     if (!this.#grantId) return randomGrantId();
@@ -137,4 +134,67 @@ const TEXT_OF_MISSING = /undefined|null/i;
 function hasPart(text: string, part: string): boolean {
   const escaped = part.replaceAll(/[^\p{L}\p{N}]/gu, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`);
   return new RegExp(`(?<![\\p{L}\\p{N}])${escaped}(?![\\p{L}\\p{N}])`, 'iu').test(text);
+}
+
+/** The grant managers of a strategy: one for the option `tokenStore`, else one for each session store of its requests. */
+export class GrantManagers {
+  readonly #tokenStore: TokenStore | undefined;
+  readonly #create: (store: TokenStore) => GrantManager;
+  readonly #byStore = new Map<object, GrantManager>();
+  readonly #stores: TokenStore[] = [];
+  /** True once the strategy is closed. */
+  isClosed = false;
+
+  constructor(tokenStore: TokenStore | undefined, create: (store: TokenStore) => GrantManager) {
+    this.#tokenStore = tokenStore;
+    this.#create = create;
+    if (tokenStore) this.#add(tokenStore, tokenStore);
+  }
+
+  /** The store of all grants; `undefined` if there is none yet, or several session stores have some. */
+  get onlyStore(): TokenStore | undefined {
+    return this.#stores.length === 1 ? this.#stores[0] : undefined;
+  }
+
+  /** Returns the manager outside of a request. @throws ConfigurationError if there is no store yet, or more than one */
+  only(): GrantManager {
+    if (this.isClosed) throw closedError();
+    const [manager, ...others] = this.#byStore.values();
+    if (manager && others.length === 0) return manager;
+    throw new ConfigurationError(
+      'tokenStore: outside of a request there is no session that leads to a store. Set tokenStore: sessionTokenStore(store), with the store of your sessions.',
+      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
+    );
+  }
+
+  /** Returns the manager for a request. @throws ConfigurationError if neither the option nor the session has a store */
+  for(req: IncomingMessage): GrantManager {
+    if (this.#tokenStore) return this.only();
+    const store: unknown = 'sessionStore' in req ? req.sessionStore : undefined;
+    if (typeof store === 'object' && store !== null)
+      return this.#byStore.get(store) ?? this.#add(store, sessionTokenStore(store as SessionStoreLike));
+    throw new ConfigurationError(
+      'tokenStore: the session has no store to keep grants in (cookie-session has none). Set tokenStore, for example to redisTokenStore(…) or postgresTokenStore(…).',
+      { option: 'tokenStore', code: 'ERR_NO_TOKEN_STORE' },
+    );
+  }
+
+  /** Waits for running refreshes and saves. Managers that are created later are closed too. */
+  async close(): Promise<void> {
+    this.isClosed = true;
+    await Promise.all([...this.#byStore.values()].map((manager) => manager.close()));
+  }
+
+  /** See {@link GrantManager.retire}. */
+  async retire(): Promise<void> {
+    await Promise.all([...this.#byStore.values()].map((manager) => manager.retire()));
+  }
+
+  #add(key: object, store: TokenStore): GrantManager {
+    const manager = this.#create(store);
+    this.#byStore.set(key, manager);
+    this.#stores.push(store);
+    if (this.isClosed) void manager.close();
+    return manager;
+  }
 }
