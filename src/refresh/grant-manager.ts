@@ -16,21 +16,34 @@ import {
   withRefreshTokenOf,
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions, type Removal } from '../grants/grant-repository.js';
-import type { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
-import { Revocations } from './revocations.js';
 import { type UnsavedGrant, UnsavedGrants } from './unsaved-grants.js';
+
+/** Whether the tokens of a grant shall be revoked. `ask again`: the grant may be deleted in a moment. */
+export type WhetherToRevoke = 'revoke' | 'keep' | 'ask again';
+
+/** Revokes the tokens of grants that are deleted here already. */
+export interface Revoking {
+  /**
+   * Starts to revoke the tokens of a grant. Never throws.
+   *
+   * @param decide Called before each try until it has decided. It may throw a TokenStoreError, which counts as `ask again`.
+   */
+  start(grantId: string, grant: Grant, decide?: () => Promise<WhetherToRevoke>): void;
+  /** Waits for the revocations for some seconds, without pauses between their tries. Those that are left then fail. */
+  close(): Promise<void>;
+}
 
 /** Options of a {@link GrantManager}. */
 export interface GrantManagerOptions
   extends Pick<RefresherOptions, 'endpoint' | 'onRefresh' | 'parametersOf'>,
     Pick<GrantRepositoryOptions, 'strategyName' | 'store' | 'codec' | 'cache' | 'clock'> {
   readonly window: RefreshWindow;
-  /** Revokes the tokens of deleted grants at the service. `undefined`: they are not revoked. */
-  readonly revocation?: RevocationEndpoint | undefined;
+  /** `undefined`: the tokens of deleted grants are not revoked at the service. */
+  readonly revocations?: Revoking | undefined;
   readonly onLost: (grantId: string, reason: GrantLostEvent['reason']) => void;
   readonly onGrant: (grantId: string, action: GrantEvent['action']) => void;
   /** Called once, when another process has refreshed a grant in a store without a lock. */
@@ -51,7 +64,6 @@ export class GrantManager {
   readonly clock: () => number;
   readonly #options: GrantManagerOptions;
   readonly #unsaved = new Map<string, UnsavedGrant>();
-  readonly #revocations: Revocations | undefined;
   /** Number of logins and logouts in this process that may have replaced or deleted a grant that was loaded before. */
   changes = 0;
   /** True once {@link close} was called. */
@@ -59,7 +71,7 @@ export class GrantManager {
   #closing: Promise<void> | undefined;
 
   constructor(options: GrantManagerOptions) {
-    const { clock, window, endpoint, revocation, onRefresh, onGrant, onLost } = options;
+    const { clock, window, endpoint, onRefresh, onLost } = options;
     this.#options = options;
     this.clock = clock;
     let hasWarned = false;
@@ -74,8 +86,6 @@ export class GrantManager {
       },
     });
     this.access = this.repository.access;
-    this.#revocations =
-      revocation && new Revocations({ endpoint: revocation, isBusy: () => endpoint.queue.isFull, onRevoked: onGrant });
     const unsaved = new UnsavedGrants(this.#unsaved, this.repository, (grantId, event, grant) => {
       onRefresh(grantId, event);
       if (event.outcome === 'discarded') this.#revokeUnlessStored(grantId, grant);
@@ -273,7 +283,7 @@ export class GrantManager {
       const grant = newest(stored);
       if (!grant) return;
       this.#options.onGrant(grantId, 'deleted');
-      this.#revocations?.start(grantId, grant);
+      this.#options.revocations?.start(grantId, grant);
     });
     try {
       await removal.done;
@@ -294,7 +304,7 @@ export class GrantManager {
   async discard(grantId: string): Promise<void> {
     if (await this.#isOfApplication(grantId)) return;
     const lock =
-      this.#revocations && (await this.access.acquire(this.repository.storeId(grantId)).catch(() => undefined));
+      this.#options.revocations && (await this.access.acquire(this.repository.storeId(grantId)).catch(() => undefined));
     try {
       this.#forget(grantId);
       await this.repository.remove(grantId, (grant) => {
@@ -326,7 +336,7 @@ export class GrantManager {
     this.#closing ??= this.refresher
       .close()
       .then(() => this.access.drain())
-      .then(() => this.#revocations?.close());
+      .then(() => this.#options.revocations?.close());
     return this.#closing;
   }
 
@@ -338,7 +348,7 @@ export class GrantManager {
    */
   #revokeUnlessStored(grantId: string, grant: Grant, removal?: Removal): void {
     const isGone = () => this.repository.isGone(grantId);
-    this.#revocations?.start(grantId, grant, async () => {
+    this.#options.revocations?.start(grantId, grant, async () => {
       const isDeleted = (await isGone()) || (await removal?.answer?.then(isGone));
       // Once a removal is done, it has had the tokens revoked.
       if (isDeleted) return removal?.outcome === 'removed' ? 'keep' : 'revoke';

@@ -5,18 +5,24 @@ import { type ApiClient, createApiClient } from '../api/api-client.js';
 import { type ApiContext, type CredentialSource, createApiContext } from '../api/api-context.js';
 import { userAgentOf } from '../api/request-headers.js';
 import { publicName } from '../errors.js';
-import { grantChannel, grantLostChannel, refreshChannel, warnOfShortLease, warnOfUnlockedRefresh } from '../events.js';
+import {
+  type GrantEvent,
+  grantChannel,
+  grantLostChannel,
+  refreshChannel,
+  warnOfShortLease,
+  warnOfUnlockedRefresh,
+} from '../events.js';
 import { GrantCodec } from '../grants/grant.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
+import type { Revocations, RevocationsOptions } from '../jobs/revocations.js';
 import type { LoginContext, LoginRuntime, Popups } from '../login/login-context.js';
 import type { AnyVerify } from '../login/verify.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import { RevocationEndpoint } from '../oauth/revocation-endpoint.js';
 import { TokenEndpoint } from '../oauth/token-endpoint.js';
 import { scopeNames } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
-import { resolveParameters } from '../refresh/application-grants.js';
-import { GrantManager } from '../refresh/grant-manager.js';
+import { GrantManager, type Revoking } from '../refresh/grant-manager.js';
 import { CookieSeal, cookieToken, SealedCookie } from '../session/cookies.js';
 import { RequestClients } from '../session/request-clients.js';
 import { GrantManagers, RequestGrants } from '../session/request-grants.js';
@@ -88,7 +94,7 @@ export class Runtime implements LoginRuntime {
     };
     this.endpoint = new TokenEndpoint(client);
     const { revocationPath } = settings;
-    const revocation = revocationPath === undefined ? undefined : new RevocationEndpoint({ ...client, revocationPath });
+    const revocation = revocationPath === undefined ? undefined : { ...client, revocationPath };
     const create = managerFactory(settings, service, this.endpoint, revocation);
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.grants = new RequestGrants(settings);
@@ -133,12 +139,16 @@ function managerFactory(
   settings: Settings,
   service: string,
   endpoint: TokenEndpoint,
-  revocation: RevocationEndpoint | undefined,
+  revocation: RevocationsOptions['endpoint'] | undefined,
 ): (store: TokenStore) => GrantManager {
   const { name: strategy, cache, refresh: window, clock, applicationGrant } = settings;
   const named = publicName(strategy);
   const codec = new GrantCodec(settings.encryptionKeys);
   const shortestMs = shortestLeaseMs(endpoint.timeoutMs);
+  const isBusy = () => endpoint.queue.isFull;
+  const onGrant = (grantId: string, action: GrantEvent['action']) => {
+    if (grantChannel.hasSubscribers) grantChannel.publish({ ...named, grantId, action });
+  };
   return (store) => {
     const leaseMs = leaseMsOf(store.lock);
     if (leaseMs !== undefined && leaseMs < shortestMs)
@@ -148,7 +158,7 @@ function managerFactory(
       store,
       codec,
       endpoint,
-      revocation,
+      revocations: revocation && lazyRevocations({ endpoint: revocation, isBusy, onRevoked: onGrant }),
       cache,
       window,
       clock,
@@ -158,11 +168,32 @@ function managerFactory(
       onLost: (grantId, reason) => {
         if (grantLostChannel.hasSubscribers) grantLostChannel.publish({ ...named, grantId, reason });
       },
-      onGrant: (grantId, action) => {
-        if (grantChannel.hasSubscribers) grantChannel.publish({ ...named, grantId, action });
-      },
+      onGrant,
       onUnlockedRefresh: () => warnOfUnlockedRefresh(strategy),
-      parametersOf: applicationGrant && ((id) => resolveParameters(applicationGrant, id, settings.timeoutMs)),
+      parametersOf:
+        applicationGrant &&
+        (async (id) => {
+          const { resolveParameters } = await import('../jobs/application-grants.js');
+          return await resolveParameters(applicationGrant, id, settings.timeoutMs);
+        }),
     });
+  };
+}
+
+/** Revokes tokens by a guest that is loaded with the first revocation. */
+function lazyRevocations(options: RevocationsOptions): Revoking {
+  let loaded: Promise<Revocations> | undefined;
+  return {
+    start: (grantId, ...rest) => {
+      loaded ??= import('../jobs/revocations.js').then(({ Revocations }) => new Revocations(options));
+      loaded.then(
+        (revocations) => revocations.start(grantId, ...rest),
+        () => {
+          loaded = undefined;
+          options.onRevoked(grantId, 'revocation-failed');
+        },
+      );
+    },
+    close: async () => await loaded?.then((revocations) => revocations.close()).catch(() => {}),
   };
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
-import { RevocationEndpoint } from '../../src/oauth/revocation-endpoint.js';
+import { RevocationEndpoint } from '../../src/jobs/revocation-endpoint.js';
 import { Secret } from '../../src/redaction.js';
 import { answer, type FaultyServer, json, REFUSING_ORIGIN, startFaultyServer } from '../support/faulty-server.js';
 

@@ -6,7 +6,7 @@ import { type Grant, GrantCodec, type RefreshWindow } from '../../src/grants/gra
 import type { GrantRepositoryOptions } from '../../src/grants/grant-repository.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import type { TokenStore } from '../../src/index.js';
-import { RevocationEndpoint } from '../../src/oauth/revocation-endpoint.js';
+import { Revocations } from '../../src/jobs/revocations.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
 import { Secret } from '../../src/redaction.js';
@@ -141,6 +141,8 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
   };
   const bodies = (target: string) =>
     service.requests.flatMap((request) => (request.target === target ? [JSON.parse(request.body.toString())] : []));
+  const endpoint = { ...client, revocationPath: REVOCATION_PATH };
+  const onGrant = (grantId: string, action: string) => void actions.push(`${grantId} ${action}`);
   const another = (options: ManagerOptions = {}) =>
     new GrantManager({
       strategyName: options.strategyName ?? 'oauth-app',
@@ -151,15 +153,11 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
       clock: clock.now,
       onRefresh: (_grantId, event) => void events.push(event),
       onLost: (_grantId, reason) => void lost.push(reason),
-      onGrant: (grantId, action) => void actions.push(`${grantId} ${action}`),
+      onGrant,
       onUnlockedRefresh: () => void warnings.push('no lock'),
       parametersOf: options.parametersOf,
-      revocation: options.revokes ? new RevocationEndpoint({ ...client, revocationPath: REVOCATION_PATH }) : undefined,
-      endpoint: new TokenEndpoint({
-        ...client,
-        tokenPath: '/oauth/token',
-        organizationDomain: ({ domain }) => domain,
-      }),
+      revocations: options.revokes ? new Revocations({ endpoint, isBusy: () => false, onRevoked: onGrant }) : undefined,
+      endpoint: new TokenEndpoint({ ...client, tokenPath: '/oauth/token', organizationDomain: ({ domain }) => domain }),
     });
   const manager = another();
   return {

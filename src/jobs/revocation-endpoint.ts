@@ -1,10 +1,11 @@
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
+import type { Grant } from '../grants/grant.js';
 import type { HttpClient } from '../http/http-client.js';
 import { TransportError } from '../http/transport-error.js';
-import { endpointUrl, isIssuer, tenantChanged } from './addresses.js';
-import { parseJsonObject } from './claims.js';
-import { ClientRequest, type ClientRequestOptions } from './client-request.js';
-import { outageOf } from './token-response.js';
+import { endpointUrl, isIssuer, tenantChanged } from '../oauth/addresses.js';
+import { parseJsonObject } from '../oauth/claims.js';
+import { ClientRequest, type ClientRequestOptions } from '../oauth/client-request.js';
+import { outageOf } from '../oauth/token-response.js';
 
 /** Options of a {@link RevocationEndpoint}. */
 export interface RevocationEndpointOptions extends ClientRequestOptions {
@@ -15,13 +16,7 @@ export interface RevocationEndpointOptions extends ClientRequestOptions {
   readonly clock: () => number;
 }
 
-/** The tokens of a grant. */
-export interface RevocableTokens {
-  readonly accessToken: string;
-  readonly refreshToken: string | undefined;
-  /** See `Grant.issuedBy`. */
-  readonly issuedBy?: string | undefined;
-}
+type RevocableTokens = Pick<Grant, 'accessToken' | 'refreshToken' | 'issuedBy'>;
 
 /** Client of the service's revocation endpoint. @see RFC 7009 */
 export class RevocationEndpoint {

@@ -1,7 +1,9 @@
 import { setMaxListeners } from 'node:events';
 import { ServiceUnavailableError, TokenStoreError } from '../errors.js';
-import type { RevocableTokens, RevocationEndpoint } from '../oauth/revocation-endpoint.js';
+import type { Grant } from '../grants/grant.js';
+import type { Revoking, WhetherToRevoke } from '../refresh/grant-manager.js';
 import { KeyedQueue, pause, withTimeout } from '../waiting.js';
+import { RevocationEndpoint, type RevocationEndpointOptions } from './revocation-endpoint.js';
 
 /** How many revocations run at once: logins and refreshes need the endpoint more. */
 const REVOCATIONS_AT_ONCE = 8;
@@ -19,14 +21,11 @@ const BUSY_MS = 100;
 /** How long `close` waits for revocations, in milliseconds. */
 const GRACE_MS = 5_000;
 
-/** Whether the tokens of a grant shall be revoked. `ask again`: the grant may be deleted in a moment. */
-type Decision = 'revoke' | 'keep' | 'ask again';
-
 type Report = 'revoked' | 'revocation-failed';
 
 /** Options of {@link Revocations}. */
 export interface RevocationsOptions {
-  readonly endpoint: RevocationEndpoint;
+  readonly endpoint: RevocationEndpointOptions;
   /** Returns true while token requests wait for a slot: they go first. */
   readonly isBusy: () => boolean;
   /** Called when a revocation is done. */
@@ -44,8 +43,9 @@ interface Revocation {
  *
  * @see RFC 7009
  */
-export class Revocations {
+export class Revocations implements Revoking {
   readonly #options: RevocationsOptions;
+  readonly #endpoint: RevocationEndpoint;
   readonly #pending = new Set<Revocation>();
   readonly #lanes = new KeyedQueue();
   #lane = 0;
@@ -53,24 +53,19 @@ export class Revocations {
 
   constructor(options: RevocationsOptions) {
     this.#options = options;
+    this.#endpoint = new RevocationEndpoint(options.endpoint);
     // Each revocation that pauses listens to it.
     setMaxListeners(0, this.#closing.signal);
   }
 
-  /**
-   * Starts to revoke the tokens of a grant. Never throws.
-   *
-   * @param decide Called before each try until it has decided. It may throw a TokenStoreError, which counts as `ask again`.
-   */
-  start(grantId: string, tokens: RevocableTokens, decide?: () => Promise<Decision>): void {
+  start(grantId: string, grant: Grant, decide?: () => Promise<WhetherToRevoke>): void {
     const revocation: Revocation = { grantId, done: undefined };
     const isFull = this.#pending.size >= MAX_REVOCATIONS;
     this.#pending.add(revocation);
     if (isFull) this.#end(revocation, 'revocation-failed');
-    else revocation.done = this.#revoke(tokens, decide).then((action) => this.#end(revocation, action));
+    else revocation.done = this.#revoke(grant, decide).then((action) => this.#end(revocation, action));
   }
 
-  /** Waits for the revocations for some seconds, without pauses between their tries. Those that are left then fail. */
   async close(): Promise<void> {
     this.#closing.abort();
     const done = Promise.all([...this.#pending].map((revocation) => revocation.done));
@@ -79,8 +74,8 @@ export class Revocations {
   }
 
   /** Returns what to report, if anything. Never rejects. */
-  async #revoke(tokens: RevocableTokens, decide?: () => Promise<Decision>): Promise<Report | undefined> {
-    let decision: Decision = decide ? 'ask again' : 'revoke';
+  async #revoke(grant: Grant, decide?: () => Promise<WhetherToRevoke>): Promise<Report | undefined> {
+    let decision: WhetherToRevoke = decide ? 'ask again' : 'revoke';
     for (let tries = 0; ; tries++) {
       let failure: Report | undefined;
       let pauseMs = RETRY_PAUSES_MS[tries];
@@ -89,7 +84,7 @@ export class Revocations {
         await this.#lanes.run(`${this.#lane}`, async () => {
           while (!this.#closing.signal.aborted && this.#options.isBusy()) await this.#pause(BUSY_MS);
           if (decide && decision === 'ask again') decision = await decide();
-          if (decision === 'revoke') await this.#options.endpoint.revoke(tokens);
+          if (decision === 'revoke') await this.#endpoint.revoke(grant);
         });
         if (decision !== 'ask again') return decision === 'revoke' ? 'revoked' : undefined;
       } catch (error) {
