@@ -35,14 +35,14 @@ import { MAX_TIMER_MS } from './waiting.js';
 /** A request in a handler of Express 4, Express 5 or Connect. */
 export type IncomingRequest = IncomingMessage & Express.Request;
 
-/** Returns the id of a user's grant. Declared as a method, so that an application can use its own types of request and user. */
+/** Returns the id of a user's grant. A method, so that applications may use narrower types of request and user. */
 export type GrantIdReader = { read(req: IncomingRequest, user: Express.User): string | undefined }['read'];
 
-/** The error that a callback has in place of a code. */
+/** The error that a callback has instead of a code. */
 export interface CallbackError {
   /** The parameter `error`. */
   readonly error: string;
-  /** The parameter `error_description`, at most 500 characters of it. The words of whoever sent the callback. */
+  /** The parameter `error_description`, at most 500 characters of it. Anyone may have written it. */
   readonly description: string | undefined;
 }
 
@@ -52,12 +52,10 @@ export type AuthorizationParams =
   | { read(req: IncomingRequest): Readonly<Record<string, string>> }['read'];
 
 /**
- * Options of `new Strategy(options, verify?)`. A wrong, unknown or missing option throws a ConfigurationError that names it.
+ * Options of `new Strategy(options, verify?)`. A wrong, unknown or missing option throws a ConfigurationError that names it. The
+ * types of required options accept `undefined`, so that values of `process.env` need no cast; at run time it throws.
  *
  * @typeParam UserProfile The properties that `userProfile` adds to the profile.
- *
- * Required options accept `undefined` in their type, so that values of `process.env` need no cast. At run time
- * `undefined` throws.
  */
 export interface StrategyOptions<UserProfile extends object = object> {
   /** Base URL of the authorization server. https, or http on a loopback host. */
@@ -65,26 +63,20 @@ export interface StrategyOptions<UserProfile extends object = object> {
   /** Base URL of the API. https, or http on a loopback host. */
   readonly baseUrl: string | undefined;
   /**
-   * Base URL of the API for enterprise organizations. `{domain}` is one whole label of its host. Or a function that returns the
-   * URL for the claims of the access token or for the token response, on one of `enterpriseHosts`; `undefined` for `baseUrl`.
-   * Default: all requests go to `baseUrl`.
+   * Base URL of the API for enterprise organizations, with `{domain}` as one whole label of its host. Or a function of the access
+   * token's claims and the token response that returns a URL on one of `enterpriseHosts`; `undefined` for `baseUrl`. Default: all
+   * requests go to `baseUrl`.
    */
   readonly enterpriseBaseUrl?: string | ((claims: Claims, tokenResponse: TokenResponseFields) => unknown) | undefined;
-  /**
-   * Hosts that a function `enterpriseBaseUrl` may return: exact names, or `*.` and a domain for all names below it. Required
-   * with such a function.
-   */
+  /** Hosts of the URLs that a function `enterpriseBaseUrl` returns: exact names, or `*.` and a domain. Required with such a function. */
   readonly enterpriseHosts?: readonly string[] | undefined;
-  /**
-   * Further origins of the service that get the access token from `client.fetch`, such as its MCP server:
-   * `['https://{domain}.mcp.example.com']`. `{domain}` as in `enterpriseBaseUrl`. Default: none.
-   */
+  /** Further origins to which `client.fetch` sends the access token, such as `['https://{domain}.mcp.example.com']`. Default: none. */
   readonly origins?: readonly string[] | undefined;
   /** The client ID that the application received at registration. */
   readonly clientID: string | undefined;
   /**
-   * The client secret that the application received at registration. Also encrypts the cookies of pending logins. While
-   * it is replaced, a list: the first is sent and encrypts, all decrypt.
+   * The client secret that the application received at registration. It also encrypts the cookies of pending logins. To replace
+   * it, set a list: the first is sent and encrypts, all decrypt.
    */
   readonly clientSecret: string | readonly string[] | undefined;
   /** A registered redirect URL. A relative URL is resolved against the request and follows Express' `trust proxy` setting. */
@@ -93,41 +85,38 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly scope: string | readonly string[];
   /** Passport's name for the strategy, and its key under `req.session`. Default: `'oauth-app'`. */
   readonly name?: string | undefined;
-  /**
-   * Returns the organization domain for the access token's claims, or for the token response; `undefined`, `null` or `''`
-   * for no organization. Default: the claim `domain`.
-   */
+  /** Returns the organization's domain; `undefined`, `null` or `''` for no organization. Default: the claim `domain`. */
   readonly organizationDomain?: ((claims: Claims, tokenResponse: TokenResponseFields) => unknown) | undefined;
   /** Sends an S256 code challenge (RFC 7636), for services that support PKCE. Default: `false`. */
   readonly pkce?: boolean | undefined;
   /**
-   * The authorization server's issuer identifier (RFC 9207). A callback whose `iss` is another, or that has none, is refused
-   * with 403 before any token request. Default: `iss` is ignored.
+   * The authorization server's issuer identifier (RFC 9207). A callback with another `iss`, or without one, is refused with 403
+   * before any token request. Default: `iss` is ignored.
    */
   readonly issuer?: string | undefined;
   /**
-   * Returns true if an `error` of the callback means that the user declined. Replaces the default: `access_denied`, LinkedIn's
-   * `user_cancelled_login` and `user_cancelled_authorize`, and `consent_required` unless `prompt=none` was asked for.
+   * Returns true if an `error` of the callback means that the user declined. Default: for `access_denied`, LinkedIn's
+   * `user_cancelled_login` and `user_cancelled_authorize`, and for `consent_required` unless the login set `prompt=none`.
    */
   readonly declines?: ((answer: CallbackError) => boolean) | undefined;
   /**
-   * Loads more of the user's profile after the code exchange; its second argument is the token response. The result is
-   * merged into `profile`. For services with opaque access tokens it returns the `id`: the token does not say whose it is.
+   * Loads more of the user's profile after the code exchange; its second argument is the token response. The result is merged into
+   * `profile`. For services with opaque access tokens it must return the `id`.
    */
   readonly userProfile?: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<UserProfile>) | undefined;
   /** Passes the request to `verify` as its first argument. Default: `false`. */
   readonly passReqToCallback?: boolean | undefined;
-  /** Stores grants. Default: the application's session store, under keys beside the sessions. */
+  /** Stores grants. Default: the application's session store, under keys with a prefix. */
   readonly tokenStore?: TokenStore | undefined;
   /**
-   * Returns the id of a grant, such as the user's id in the application. Never a field of the request that proves nothing,
-   * such as a query parameter: anybody could name another user's. Default: a random id that is kept in the session.
+   * Returns the id of a grant, such as the user's id in the application. Never return what the request alone claims, such as a
+   * query parameter: anyone could name another user's grant. Default: a random id in the session.
    */
   readonly grantId?: GrantIdReader | undefined;
   /**
-   * Returns the parameters of the token request of a grant that belongs to the application and to no user, such as
-   * `{ grant_type: 'client_credentials' }` (RFC 6749, 4.4); `undefined` for the ids of users. `strategy.client(grantId)` then
-   * works with no login before it. Asked for each token request. Default: all grants are of users.
+   * Returns the parameters of token requests for a grant of the application itself, such as `{ grant_type: 'client_credentials' }`
+   * (RFC 6749, 4.4); `undefined` for ids of users. `strategy.client(grantId)` then needs no login. Called for each token request.
+   * Default: all grants are of users.
    */
   readonly applicationGrant?: ApplicationGrant | undefined;
   /** One secret or several. The first encrypts tokens at rest; all decrypt. Default: tokens are not encrypted. */
@@ -149,8 +138,8 @@ export interface StrategyOptions<UserProfile extends object = object> {
   /** Token endpoint: a path below `authUrl`, or a whole URL. A trailing slash and a query are kept. Default: `/oauth/token`. */
   readonly tokenPath?: string | undefined;
   /**
-   * Revocation endpoint (RFC 7009): a path below `authUrl`, or a whole URL. A logout and `deleteGrant` then revoke the tokens
-   * at the service. Default: none, and tokens stay valid there until they expire.
+   * Revocation endpoint (RFC 7009): a path below `authUrl`, or a whole URL. A logout and `deleteGrant` then revoke the tokens.
+   * Default: none, and tokens stay valid until they expire.
    */
   readonly revocationPath?: string | undefined;
   /** Path of the API below `baseUrl`; `''` for none. Default: `/api/v2`. */
@@ -158,23 +147,20 @@ export interface StrategyOptions<UserProfile extends object = object> {
   /** Format of token requests: `'form'` for `application/x-www-form-urlencoded` (RFC 6749, appendix B). Default: `'json'`. */
   readonly tokenRequest?: 'json' | 'form' | undefined;
   /**
-   * Place of client ID and secret in token requests. `'basic'`: the `Authorization` header, each part form-encoded (RFC
-   * 6749, 2.3.1); `'basic-raw'`: not encoded, for servers that do not decode. Default: `'body'`.
+   * Place of client ID and secret in token requests. `'basic'`: the `Authorization` header, each part form-encoded (RFC 6749,
+   * 2.3.1); `'basic-raw'`: not encoded, for servers that do not decode. Default: `'body'`.
    */
   readonly clientAuthentication?: 'body' | 'basic' | 'basic-raw' | undefined;
   /**
-   * Returns true if a refusal of a refresh means that the refresh token is dead, so that the user has to log in again. Called
-   * for each answer without tokens but 408, 429 and 5xx. Default: `({ error }) => error === 'invalid_grant'`.
+   * Returns true if a refused refresh means that the refresh token is dead and the user must log in again. Called for each answer
+   * without tokens except 408, 429 and 5xx. Default: `({ error }) => error === 'invalid_grant'`.
    */
   readonly endsGrant?: EndsGrant | undefined;
   /** More parameters of token requests, such as `resource` (RFC 8707) or `audience`: the same for all, or by grant type. */
   readonly tokenParams?: TokenParams | undefined;
-  /**
-   * Seconds that an access token lives if neither the token response nor the token says. Default: 3,600 with a refresh token;
-   * without one, the token does not expire.
-   */
+  /** Seconds that an access token lives if neither it nor its response says. Default: 3,600 with a refresh token, else no end. */
   readonly accessTokenLifetime?: number | undefined;
-  /** Maps the names of the scopes that the service has granted: aliases, and scopes that others imply. Default: as they are. */
+  /** Maps the names of the scopes that the service granted: aliases, and scopes that imply others. Default: as they are. */
   readonly grantedScopes?: GrantedScopes | undefined;
   /** More parameters of the authorization request, the same for all or by request. */
   readonly authorizationParams?: AuthorizationParams | undefined;
@@ -191,36 +177,26 @@ export interface StrategyOptions<UserProfile extends object = object> {
 /** One secret or several. The first encrypts; all decrypt. */
 type Secrets = readonly [Secret, ...Secret[]];
 
-/** Key of what makes a strategy one of many, each for a tenant. Not for applications: `tenants()` sets it. */
+/** Key of {@link TenantSettings} in the options that `tenants()` passes. */
 export const TENANT: unique symbol = Symbol('tenant');
 
 /** What makes a strategy one of many. */
 export interface TenantSettings {
   readonly tenant: string;
-  /** Shared by all: for the API, and for the authorization servers. */
+  /** Shared by all tenants. */
   readonly http: readonly [api: HttpClient, authorization: HttpClient];
-  /** Copies to the session of a login what the former session had of other tenants. */
+  /** Copies what the session before a login had of other tenants. */
   readonly carryOver: (former: object, next: object) => void;
 }
 
-/** Options that have a default, or are required, and are used as they are given. */
+/** Options that always have a value, and are used as they are given. */
 type Given =
   | ('authUrl' | 'baseUrl' | 'clientID' | 'callbackURL' | 'name' | 'organizationDomain' | 'pkce' | 'passReqToCallback')
   | ('authorizationPath' | 'tokenPath' | 'apiPath' | 'tokenRequest' | 'clientAuthentication')
   | ('scopeSeparator' | 'clock');
 
-/** Options that stay `undefined` if they are left out. */
-type MayLack =
-  | ('issuer' | 'declines' | 'userProfile' | 'tokenStore' | 'applicationGrant' | 'concurrency' | 'accessTokenHeader')
-  | ('headers' | 'maxResponseBytes' | 'revocationPath' | 'endsGrant' | 'tokenParams' | 'accessTokenLifetime')
-  | ('grantedScopes' | 'dispatcher');
-
-type Unchanged = { readonly [Option in MayLack]: StrategyOptions[Option] } & {
-  readonly [Option in Given]-?: NonNullable<StrategyOptions[Option]>;
-};
-
-/** The checked options with their defaults, in the units that the code uses. */
-export interface Settings extends Unchanged {
+/** Options that are used in another form, and what is made of them. */
+interface Converted {
   readonly enterpriseBaseUrl: string | undefined;
   readonly enterpriseUrl: ((claims: Claims, tokenResponse: TokenResponseFields) => string | undefined) | undefined;
   readonly enterpriseHosts: HostPatterns | undefined;
@@ -236,7 +212,17 @@ export interface Settings extends Unchanged {
   readonly tenant: TenantSettings | undefined;
 }
 
-/** The options that {@link Settings} has in another form. */
+/** Options that stay `undefined` if they are left out. */
+type MayLack = Exclude<keyof StrategyOptions, Given | keyof Converted | 'timeout'>;
+
+type Unchanged = { readonly [Option in MayLack]: StrategyOptions[Option] } & {
+  readonly [Option in Given]-?: NonNullable<StrategyOptions[Option]>;
+};
+
+/** The checked options with their defaults, in the units that the code uses. */
+export interface Settings extends Unchanged, Converted {}
+
+/** Options as {@link READERS} reads them, before they are converted. */
 interface Changed {
   readonly timeout: number;
   readonly enterpriseBaseUrl: string | EnterpriseUrlReader | undefined;
@@ -452,21 +438,21 @@ export interface ImportedTokens {
 
 /** Options of `strategy.keepAlive`. */
 export interface KeepAliveOptions {
-  /** Age from which on tokens are refreshed, in seconds since the service issued them, 0 to ten years. */
+  /** Least age of tokens to refresh, in seconds since the service issued them: 0 to ten years. */
   readonly olderThan: number;
-  /** Most refreshes that begin within a second, 0.01 to 1,000. Default: 10. */
+  /** Maximum number of refreshes that begin in a second: 0.01 to 1,000. Default: 10. */
   readonly rate?: number | undefined;
-  /** Ends it: it then rejects with the signal's reason. Refreshes that run go on to their end. */
+  /** Ends the run, which rejects with the signal's reason. Refreshes that have begun go on. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What became of the grants: their numbers. */
+/** Counts of what `strategy.keepAlive` did. */
 export interface KeepAliveResult {
-  /** Grants that were there and had not ended. */
+  /** Grants that had not ended. */
   readonly seen: number;
-  /** Grants that this process has refreshed. Those that another process refreshed are not counted. */
+  /** Grants that this process refreshed. */
   readonly refreshed: number;
-  /** Grants whose refresh token the service has refused: their users have to log in again. */
+  /** Grants whose refresh token the service refused: their users must log in again. */
   readonly ended: number;
   /** Grants whose refresh failed. They are kept; the next run tries them again. */
   readonly failed: number;

@@ -5,7 +5,7 @@ import { TransportError } from './transport-error.js';
 /** A content encoding that is decoded here (RFC 9110, 8.4.1; RFC 7932). */
 export type ContentEncoding = 'gzip' | 'deflate' | 'br';
 
-/** Value for `Accept-Encoding`. Without deflate: servers send two forms of it, which only a complete body tells apart (RFC 9110, 8.4.1.2). */
+/** Value for `Accept-Encoding`. Without deflate: servers send two forms of it, which only a complete body distinguishes (RFC 9110, 8.4.1.2). */
 export const ACCEPTED_ENCODINGS = 'gzip, br';
 
 const ENCODINGS: Readonly<Record<string, ContentEncoding | 'identity'>> = {
