@@ -30,11 +30,7 @@ import { type PageScopes, pageScopesOf, ReturnCookie } from '../session/return-t
 import { leaseMsOf, shortestLeaseMs } from '../stores/held-lock.js';
 import type { TokenStore } from '../stores/token-store.js';
 
-/**
- * Holds everything that one strategy owns: its settings, logins, grants, API clients and connections.
- *
- * Passport derives an object from the strategy for each request. All of them share one runtime.
- */
+/** Holds what one strategy owns. The objects that Passport derives from the strategy, one for each request, share it. */
 export class Runtime implements LoginRuntime {
   readonly settings: Settings;
   readonly service: string;
@@ -51,26 +47,25 @@ export class Runtime implements LoginRuntime {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
-  /** True once a request has come to a route of login or callback. */
+  /** True once a route of login or callback got a request. */
   isInUse = false;
   readonly #http: readonly HttpClient[];
 
   constructor(settings: Settings, verify: AnyVerify | undefined) {
     const { authUrl, clientID, clientSecret, callbackURL, clock, name: strategyName } = settings;
-    // Keeps strategies of one name for two services apart: in the token store, in cookies, in a session.
-    // That of a tenant may change both: its name is enough.
+    this.settings = settings;
+    this.verify = verify;
+    // Separates strategies of one name for two services, in the token store, cookies and sessions. A tenant may change both values.
     const service = settings.tenant === undefined ? shortHash(authUrl, clientID) : '';
+    this.service = service;
     const { dispatcher, enterpriseHosts: hosts } = settings;
     const lookup = hosts && guardedLookup((hostname, address) => hosts.refusesAddress(hostname, address));
-    // Whatever fills the connections to the API, logins and refreshes have their own.
+    // Logins and refreshes must not wait for the connections that API calls use.
     const [http, authorizationHttp] = settings.tenant?.http ?? [
       new HttpClient({ dispatcher, lookup }),
       new HttpClient({ dispatcher }),
     ];
     this.#http = settings.tenant === undefined ? [http, authorizationHttp] : [];
-    this.settings = settings;
-    this.verify = verify;
-    this.service = service;
     const namespace = encodeURIComponent(`${strategyName}.${service}`);
     const sharing = { namespace, store: () => this.managers.onlyStore };
     this.api = createApiContext({ ...settings, http, strategyName, now: clock, sharing });
@@ -78,13 +73,12 @@ export class Runtime implements LoginRuntime {
     const application = shortHash(service, callbackURL);
     const cookieName = (purpose: string) => `${cookieToken(strategyName)}.${purpose}.${application}`;
     this.returnCookie = new ReturnCookie(cookieName('return-to'));
-    const rounds = { name: cookieName('rounds'), seal: new CookieSeal('login rounds', clientSecret), clock };
-    this.returns = new LoginReturns(new SealedCookie<RoundsContent>({ ...rounds, maxAgeS: ROUND_MAX_AGE_S }));
-    this.pageScopes = pageScopesOf(() => ({
-      name: cookieName('step-up'),
-      seal: new CookieSeal('scopes of pages', clientSecret),
-      clock,
-    }));
+    const cookie = (purpose: string, sealPurpose: string) => {
+      return { name: cookieName(purpose), seal: new CookieSeal(sealPurpose, clientSecret), clock };
+    };
+    const rounds = new SealedCookie<RoundsContent>({ ...cookie('rounds', 'login rounds'), maxAgeS: ROUND_MAX_AGE_S });
+    this.returns = new LoginReturns(rounds);
+    this.pageScopes = pageScopesOf(() => cookie('step-up', 'scopes of pages'));
     const client = {
       ...settings,
       clientSecret: clientSecret[0],
@@ -106,10 +100,10 @@ export class Runtime implements LoginRuntime {
     this.openStrategy = new OpenStrategy({ name: strategyName, service, authUrl, callbackURL: shared });
   }
 
-  /** Creates an API client over any source of credentials. Bound, so that it can be passed on. */
+  /** Creates an API client over any source of credentials. */
   readonly clientOf = (source: CredentialSource): ApiClient => createApiClient(source, this.api);
 
-  /** The origins that issue the tokens of a tenant; `undefined` if they are not kept. */
+  /** The origins that issue a tenant's tokens; `undefined` for other strategies. */
   get issuedBy(): string | undefined {
     const { tenant, authUrl, tokenPath, revocationPath = tokenPath } = this.settings;
     if (tenant === undefined) return undefined;
@@ -124,7 +118,7 @@ export class Runtime implements LoginRuntime {
     await Promise.all(this.#http.map((http) => http.close()));
   }
 
-  /** Frees what other strategies of the tenant do not share. Clients that exist go on; resolves when no refresh or save runs. */
+  /** Frees what this strategy does not share with others of its tenant. Existing clients go on. Resolves when no refresh or save runs. */
   async retire(): Promise<void> {
     this.openStrategy.release();
     await this.managers.retire();

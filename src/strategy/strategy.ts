@@ -17,7 +17,7 @@ import {
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { Runtime } from './runtime.js';
 
-/** Grants that are deleted at a time: a long list must not flood the token store. */
+/** Maximum number of concurrent deletions, so that a long list does not flood the token store. */
 const DELETIONS_AT_ONCE = 50;
 
 interface PassportStrategy extends PassportActions {
@@ -90,10 +90,10 @@ export class Strategy<UserProfile extends object = object> extends Base {
   /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: RouteOptions = {}): void {
     const runtime = runtimeOf(this);
-    // Checked again at the first request: a method may have been set on the strategy since.
+    // Again, since methods may have been set on the strategy.
     if (!runtime.isInUse) refuseHooks(this);
     runtime.isInUse = true;
-    // Requests share an instance that is given to passport.authenticate: its actions are this request's until the next await.
+    // A strategy passed to passport.authenticate is shared by requests. Its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),
       fail: this.fail.bind(this),
@@ -107,7 +107,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /**
-   * Creates an API client for a grant outside of a request: for jobs and webhooks. It shares lock, cache and store with the requests.
+   * Creates an API client for a grant outside of a request, for jobs and webhooks. It shares lock, cache and store with requests.
    *
    * @param grantId The value of `req.apiClient.grantId`, or of the option `grantId`.
    * @throws ConfigurationError for an invalid id, or if no token store is known: without the option `tokenStore`, the
@@ -124,13 +124,13 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /**
-   * Stores tokens that were obtained elsewhere as a grant: from another library (its users need not log in again), or from
-   * an installation event. Resolves to `true` if it stored them.
+   * Stores tokens from elsewhere as a grant: from another library, so that its users need not log in again, or from an
+   * installation event. Resolves to `true` if it stored them.
    *
    * @param grantId The id that the option `grantId` returns for the user, or any id for `strategy.client(grantId)`. Never
-   *   a field of a request that proves nothing, such as the domain in an installation event: anybody could name another's.
+   *   what a request alone claims, such as the domain in an installation event: anyone could name another's.
    * @param options With `replace: false`, a grant that the id has, or had until the service ended it, stays as it is, and
-   *   the result is `false`: for imports while requests run, in any number of processes. Default: `true`.
+   *   the result is `false`. For imports while requests run, in any number of processes. Default: `true`.
    * @throws ConfigurationError for an invalid id or token, for an id of the application (`ERR_APPLICATION_GRANT`), or if no
    *   token store is known: see {@link client}
    * @throws TokenStoreError if the grant could not be saved
@@ -151,8 +151,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
    * stores the grant as {@link importGrant} does. The token request has no `redirect_uri`. Resolves to what it stored, or
    * to `undefined` if it stored nothing.
    *
-   * Anybody can forge such an event, with their own code and another user's organization. So derive the id from the
-   * grant, which the service vouches for, and not from the event.
+   * Anyone can forge such an event, with their own code and another user's organization. So derive the id from the grant,
+   * which the service vouches for.
    *
    * @param grantId A function that returns the id for the new grant, whose own `grantId` is still empty; `undefined` if
    *   the grant is not to be stored. Or the id itself, if it does not depend on the event.
@@ -174,12 +174,12 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /**
-   * Deletes grants outside of a request: to log a user out everywhere, or when a user is removed. A refresh that is
-   * running does not bring one back. An unknown id is no error.
+   * Deletes grants outside of a request, such as to log a user out everywhere. A running refresh does not bring one back. An
+   * unknown id is no error.
    *
    * @param grantIds One id, or a list of ids.
    * @throws ConfigurationError for an invalid id, or if no token store is known: see {@link client}
-   * @throws TokenStoreError if a grant could not be deleted. The others of the list are deleted all the same.
+   * @throws TokenStoreError if a grant could not be deleted; the others are
    */
   async deleteGrant(grantIds: string | readonly string[]): Promise<void> {
     const ids = Array.isArray(grantIds) ? grantIds : [grantIds];
@@ -197,8 +197,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /**
-   * Resolves to what is known of a grant, such as for an account page, or to `undefined` if there is none. Reads the token
-   * store, and refreshes nothing. A grant that the service refused stays known for a while: `ended` is true.
+   * Resolves to a summary of a grant, such as for an account page, or to `undefined` if there is none. It refreshes nothing. A
+   * grant that the service refused stays known for a while: `ended` is true.
    *
    * @throws ConfigurationError for an invalid id, or if no token store is known: see {@link client}
    * @throws TokenStoreError if the token store fails
@@ -208,8 +208,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /**
-   * Yields what is known of each grant of this strategy, in no order, ended ones included. It reads page by page: the memory
-   * that it takes does not depend on the number of grants. Grants that are created or deleted during the iteration may be yielded or not.
+   * Yields a summary of each grant of this strategy, in no order, ended ones included. It holds one page of the token store at a
+   * time. Grants that are created or deleted during the iteration may be left out.
    *
    * @param options `signal` ends the iteration, which then rejects with its reason.
    * @throws ConfigurationError with the code `ERR_NO_LIST`, from the iteration, if the token store has no method `list`; or
@@ -227,8 +227,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 
   /**
-   * Refreshes grants that have not been used for long, so that the service does not end them. Several processes may call it at
-   * once: none refreshes a grant that another has just refreshed. A grant whose refresh fails is kept.
+   * Refreshes grants that were not used for long, so that the service does not end them. Several processes may call it at once:
+   * none refreshes a grant that another just refreshed. A grant whose refresh fails is kept.
    *
    * @throws ConfigurationError for a wrong option; with the code `ERR_NO_LIST` if the token store has no method `list`; or if
    *   no token store is known: see {@link client}
@@ -248,7 +248,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
   }
 }
 
-/** Resolves the options of a strategy. @throws ConfigurationError that names the strategy, as far as its name is known */
+/** Resolves the options of a strategy. @throws ConfigurationError that names the strategy if its name is a string */
 function resolved(options: unknown, verify: unknown): Settings {
   try {
     if (verify !== undefined) fn('verify', verify);
@@ -259,7 +259,7 @@ function resolved(options: unknown, verify: unknown): Settings {
   }
 }
 
-/** Does work of a strategy, whose errors name it. */
+/** Adds the strategy's name to the errors of its work. */
 async function named<T>(strategy: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -268,7 +268,7 @@ async function named<T>(strategy: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Methods of OAuth2Strategy that subclasses override, and what takes their place here. */
+/** Methods of OAuth2Strategy that subclasses override, and what to do instead. */
 const HOOKS: readonly (readonly [name: string, advice: string])[] = [
   ['authorizationParams', 'set parameters of the authorization request in the options of the strategy'],
   ['tokenParams', 'the token request has the parameters of the specification alone'],
@@ -276,7 +276,7 @@ const HOOKS: readonly (readonly [name: string, advice: string])[] = [
   ['userProfile', 'set the option userProfile'],
 ];
 
-/** Throws for a method that the base class would call, and this strategy does not. @throws ConfigurationError */
+/** Throws for an overridden method that only the base class would call. @throws ConfigurationError */
 function refuseHooks(strategy: object): void {
   for (const [name, advice] of HOOKS) {
     if (Reflect.get(strategy, name) === Reflect.get(OAuth2Strategy.prototype, name)) continue;
