@@ -131,7 +131,7 @@ export class ApiCall<A extends ResponseHead> {
 
   /** Discards a response that another one replaces. */
   #drop({ answer }: Attempt<A>): void {
-    if (answer !== undefined) this.#mode.discard(answer);
+    if (answer !== undefined) this.#mode.discard?.(answer);
   }
 
   /** Returns the next attempt, which is not sent yet. @throws TypeError for a URL of another origin */
@@ -205,10 +205,9 @@ export class ApiCall<A extends ResponseHead> {
   /** Returns the error for a response that is not a success. */
   #refusal({ status, headers }: A, { credential, isTokenRenewed }: Attempt<A>, body: Buffer): unknown {
     const { method, path } = this.#request;
-    const askedMs = retryAfterMs(headers, this.#context.now());
     const { data } = parseBody(body, headers);
-    const { accessToken } = credential;
-    return refusedResponse({ status, data, headers, method, path, retryAfterMs: askedMs, accessToken, isTokenRenewed });
+    const details = { status, data, headers, method, path, retryAfterMs: retryAfterMs(headers, this.#context.now()) };
+    return refusedResponse(details, credential.accessToken, isTokenRenewed);
   }
 
   /** Returns what the caller sees of an error that ends the call. */

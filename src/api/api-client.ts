@@ -7,6 +7,7 @@ import {
   type ApiFetch,
   type ApiResponse,
   type ApiStream,
+  type OptionsWithSchema,
   type PaginateOptions,
   type RequestOptions,
   requestTo,
@@ -114,10 +115,7 @@ export class ApiClient {
   }
 
   /** Calls `GET` and returns the parsed body as the schema outputs it. */
-  get<S extends StandardSchema>(
-    path: string,
-    options: RequestOptions & { readonly schema: S },
-  ): Promise<SchemaOutput<S>>;
+  get<S extends StandardSchema>(path: string, options: OptionsWithSchema<S>): Promise<SchemaOutput<S>>;
   /** Calls `GET` and returns the parsed body. @param path Below `baseUrl`, for example `/projects/7` */
   get<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   get(path: string, options?: RequestOptions): Promise<unknown> {
@@ -125,10 +123,7 @@ export class ApiClient {
   }
 
   /** Calls `POST` and returns the parsed body as the schema outputs it. */
-  post<S extends StandardSchema>(
-    path: string,
-    options: RequestOptions & { readonly schema: S },
-  ): Promise<SchemaOutput<S>>;
+  post<S extends StandardSchema>(path: string, options: OptionsWithSchema<S>): Promise<SchemaOutput<S>>;
   /** Calls `POST` and returns the parsed body. Repeated only if it was not performed. @param path Below `baseUrl` */
   post<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   post(path: string, options?: RequestOptions): Promise<unknown> {
@@ -136,10 +131,7 @@ export class ApiClient {
   }
 
   /** Calls `PUT` and returns the parsed body as the schema outputs it. */
-  put<S extends StandardSchema>(
-    path: string,
-    options: RequestOptions & { readonly schema: S },
-  ): Promise<SchemaOutput<S>>;
+  put<S extends StandardSchema>(path: string, options: OptionsWithSchema<S>): Promise<SchemaOutput<S>>;
   /** Calls `PUT` and returns the parsed body. @param path Below `baseUrl` */
   put<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   put(path: string, options?: RequestOptions): Promise<unknown> {
@@ -147,10 +139,7 @@ export class ApiClient {
   }
 
   /** Calls `PATCH` and returns the parsed body as the schema outputs it. */
-  patch<S extends StandardSchema>(
-    path: string,
-    options: RequestOptions & { readonly schema: S },
-  ): Promise<SchemaOutput<S>>;
+  patch<S extends StandardSchema>(path: string, options: OptionsWithSchema<S>): Promise<SchemaOutput<S>>;
   /** Calls `PATCH` and returns the parsed body. Repeated only if it was not performed. @param path Below `baseUrl` */
   patch<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   patch(path: string, options?: RequestOptions): Promise<unknown> {
@@ -158,10 +147,7 @@ export class ApiClient {
   }
 
   /** Calls `DELETE` and returns the parsed body as the schema outputs it. */
-  delete<S extends StandardSchema>(
-    path: string,
-    options: RequestOptions & { readonly schema: S },
-  ): Promise<SchemaOutput<S>>;
+  delete<S extends StandardSchema>(path: string, options: OptionsWithSchema<S>): Promise<SchemaOutput<S>>;
   /** Calls `DELETE` and returns the parsed body, mostly `undefined`. @param path Below `baseUrl` */
   delete<T = unknown>(path: string, options?: RequestOptions): Promise<T>;
   delete(path: string, options?: RequestOptions): Promise<unknown> {
@@ -172,7 +158,7 @@ export class ApiClient {
   request<S extends StandardSchema>(
     method: string,
     path: string,
-    options: RequestOptions & { readonly schema: S },
+    options: OptionsWithSchema<S>,
   ): Promise<ApiResponse<SchemaOutput<S>>>;
   /**
    * Returns status, headers and parsed body.
@@ -258,12 +244,7 @@ export class ApiClient {
   }
 
   /** Returns what may be logged. */
-  toJSON(): {
-    authorized: boolean;
-    grantId: string | undefined;
-    organizationDomain: string | undefined;
-    baseUrl: string;
-  } {
+  toJSON(): Pick<ApiClient, 'authorized' | 'grantId' | 'organizationDomain' | 'baseUrl'> {
     const { authorized, grantId, organizationDomain, baseUrl } = this;
     return { authorized, grantId, organizationDomain, baseUrl };
   }

@@ -5,23 +5,23 @@ import { AccountLimiter, type AccountLimits } from './account-limiter.js';
 import { type ApiOrganization, type BaseUrlOptions, BaseUrls } from './base-urls.js';
 import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
 
-/** Credential of one API request. Immutable: a refresh creates a new one. */
+/** The credential of an API request. Immutable: a refresh creates a new one. */
 export interface Credential extends ApiOrganization {
   /** The access token: printable ASCII without white space. */
   readonly accessToken: string;
   /** The user that the token names, if it names one. */
   readonly subject?: string | undefined;
-  /** The scopes that the service has granted; `undefined` if they are not known. */
+  /** The granted scopes; `undefined` if unknown. */
   readonly scope?: readonly string[] | undefined;
 }
 
-/** Provides the credentials of an API client, for each request anew. */
+/** Provides a credential for each request of an API client. */
 export interface CredentialSource {
-  /** The grant's id; `undefined` without a grant. */
+  /** `undefined` without a grant. */
   readonly grantId: string | undefined;
   /** False once it is known that there is no grant. An outage of a store or of the service does not count. */
   readonly authorized: boolean;
-  /** True once the service has refused to renew the grant, which is kept: only another login helps its user. */
+  /** True once the service has refused to renew the grant. It is kept, but only another login helps its user. */
   readonly isRefused?: boolean;
   /** The credential last seen, without I/O; `undefined` before the first. */
   readonly last?: Credential | undefined;
@@ -34,19 +34,19 @@ export interface CredentialSource {
   /** True if the first credential was not refreshed, though it may have expired. */
   readonly mayBeExpired?: boolean;
   /**
-   * Checks a credential that may have expired, and refreshes it if it has. Afterwards `authorized` is true only if the service
-   * still accepts the grant. Never rejects. Returns `undefined` if there is nothing to wait for.
+   * Refreshes a credential that has expired. Afterwards `authorized` is true only if the service still accepts the grant. Never
+   * rejects. Returns `undefined` if there is nothing to wait for.
    */
   prepareFully?(): Promise<void> | undefined;
   /**
-   * Returns a newer credential after the API refused `refused` with 401, or `refused` itself (the same object) if there
-   * is no newer one for now, during the cool-down. A source that cannot refresh leaves it out.
+   * Returns a newer credential after the API rejected `refused`, or `refused` itself during the cool-down. A source that cannot
+   * refresh leaves it out.
    *
-   * @param isDead True if the API says nothing but that the token is invalid: a grant that cannot get another one ends
+   * @param isDead True if the API says only that the token is invalid: a grant that cannot get another one ends
    * @throws like {@link credential}
    */
   renew?(refused: Credential, isDead?: boolean): Promise<Credential>;
-  /** Reports that the API accepted (any status but 401) or refused (401) a credential of `renew`. */
+  /** Reports whether the API accepted a credential of `renew`. */
   reportOutcome?(renewed: Credential, accepted: boolean): void;
 }
 
@@ -58,7 +58,7 @@ export interface ApiContext {
   readonly timeoutMs: number;
   readonly limiter: AccountLimiter;
   readonly headers: DefaultHeaders;
-  /** In lower case, with what stands before the token. */
+  /** In lower case, and what precedes the token. */
   readonly tokenHeader: { readonly name: string; readonly prefix: string };
   readonly strategyName: string;
   /** Maximum size of a parsed response. Default: 64 MiB. */
@@ -79,19 +79,16 @@ export interface ClientParts {
   readonly context: ApiContext;
 }
 
-/** Options of {@link createApiContext}, already checked. */
+/** Options of {@link createApiContext}: those of the strategy, already checked, and what a test sets. */
 export interface ApiContextOptions extends Pick<ApiContext, 'http' | 'timeoutMs' | 'strategyName'>, BaseUrlOptions {
   readonly maxResponseBytes?: number | undefined;
   readonly now?: ApiContext['now'] | undefined;
   readonly random?: ApiContext['random'] | undefined;
   readonly wait?: ApiContext['wait'] | undefined;
-  /** Name of the header that carries the bare access token. Default: `Authorization`, with the scheme `Bearer`. */
+  /** Header of the bare access token. Default: `Authorization`, with the scheme `Bearer`. */
   readonly accessTokenHeader?: string | undefined;
-  /** Maximum of requests at once for each account. Default: no limit. */
   readonly concurrency?: number | undefined;
-  /** Shares the slots of each account between processes. Default: each process has them all. */
   readonly sharing?: AccountLimits['sharing'];
-  /** Sent with each request. */
   readonly headers?: RequestHeaders | undefined;
 }
 
@@ -100,16 +97,10 @@ const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;
 /** RFC 6750, 2.1. */
 const BEARER = { name: 'authorization', prefix: 'Bearer ' };
 
-/** Creates the context of a strategy's API clients: its limits hold for all of them together. */
+/** Creates the context of a strategy's API clients, which share its limits. */
 export function createApiContext(options: ApiContextOptions): ApiContext {
-  const {
-    http,
-    timeoutMs,
-    concurrency: max = Infinity,
-    sharing,
-    strategyName,
-    accessTokenHeader: tokenHeader,
-  } = options;
+  const { http, timeoutMs, strategyName, sharing, accessTokenHeader: tokenHeader } = options;
+  const { concurrency: max = Infinity } = options;
   const deadlines = new Deadlines();
   return Object.freeze({
     http,

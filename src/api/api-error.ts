@@ -7,17 +7,13 @@ import type { SchemaIssue } from './call-options.js';
 
 /** Details of an {@link ApiError}. */
 export interface ApiErrorDetails {
-  /** Of the response; 502 if the response is a success that cannot be used. */
+  /** 502 for a success that cannot be used. */
   readonly status: number;
-  /** The parsed body, or its text. */
   readonly data: unknown;
   readonly headers: HttpHeaders;
   readonly method: string;
-  /** Below the API's base address, without the query. */
   readonly path: string;
-  /** Milliseconds that the service asks to wait. */
   readonly retryAfterMs?: number | undefined;
-  /** The scopes that the request needs, if the service refused it for lack of them. */
   readonly scope?: readonly string[] | undefined;
   readonly issues?: readonly SchemaIssue[] | undefined;
   readonly code?: string | undefined;
@@ -89,16 +85,14 @@ const HINTS: Readonly<Record<number, string>> = {
 const RENEWED_HINT =
   'The access token was refused and is now renewed, but the body of this call is a stream, which cannot be sent again. Repeat the call.';
 
-/** A response that is not a success. */
-export interface RefusedResponse extends Omit<ApiErrorDetails, 'code' | 'cause' | 'issues'> {
-  /** Left out of the message, even if the service repeats it. */
-  readonly accessToken: string;
-  /** True if a newer token is available, and the request could not be sent again. */
-  readonly isTokenRenewed: boolean;
-}
-
-/** Creates the error for a response that is not a success. @see RFC 6750, 3 and 3.1 */
-export function refusedResponse({ accessToken, isTokenRenewed, ...details }: RefusedResponse): ApiError {
+/**
+ * Creates the error for a response that is not a success.
+ *
+ * @param accessToken Left out of the message, even if the service repeats it
+ * @param isTokenRenewed True if a newer token is available, and the request could not be sent again
+ * @see RFC 6750, 3 and 3.1
+ */
+export function refusedResponse(details: ApiErrorDetails, accessToken: string, isTokenRenewed: boolean): ApiError {
   const { status, method, path, data } = details;
   const said = serviceMessage(data, accessToken);
   const hint = isTokenRenewed ? RENEWED_HINT : HINTS[isTokenRefused(details) ? 401 : status];

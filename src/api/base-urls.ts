@@ -1,6 +1,6 @@
 import { isDnsLabel } from '../checks.js';
 import { TokenResponseError } from '../errors.js';
-import { type HttpHeaders, headerValue } from '../http/message.js';
+import { type HttpResponse, headerValue } from '../http/message.js';
 import { asEnterpriseUrl } from '../oauth/claims.js';
 import type { HostPatterns } from '../oauth/host-patterns.js';
 import type { CallRequest } from './call-options.js';
@@ -125,7 +125,7 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
  */
 export function redirectTarget(
   { method, redirect, isWholeOrigin }: Pick<CallRequest, 'method' | 'redirect' | 'isWholeOrigin'>,
-  response: { readonly status: number; readonly headers: HttpHeaders },
+  response: Pick<HttpResponse, 'status' | 'headers'>,
   base: Pick<ApiBase, 'origin' | 'prefix'>,
   currentPath: string,
 ): string | undefined {

@@ -1,4 +1,4 @@
-import { type HttpHeaders, type HttpRequest, retryAfterMs } from '../http/message.js';
+import { type HttpRequest, type HttpResponse, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { MAX_TIMER_MS } from '../waiting.js';
 import type { Permit } from './account-limiter.js';
@@ -105,7 +105,7 @@ const END: NextStep = { next: 'end' };
  */
 export function decideNext(
   state: CallState,
-  attempt: Attempt<{ readonly status: number; readonly headers: HttpHeaders }>,
+  attempt: Attempt<Pick<HttpResponse, 'status' | 'headers'>>,
   call: CallRequest,
   at: { readonly now: number; readonly remainingMs: number; readonly random: number },
 ): NextStep {

@@ -24,13 +24,13 @@ export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly SchemaIssue[] };
 
-/** One reason why a value does not match a schema. */
+/** A reason why a value does not match a schema. */
 export interface SchemaIssue {
   readonly message: string;
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Type of the values that a schema returns. */
+/** Type of a schema's output. */
 export type SchemaOutput<S extends StandardSchema> = NonNullable<S['~standard']['types']>['output'];
 
 /** Options of one API call. */
@@ -62,6 +62,9 @@ export interface RequestOptions {
   /** Validates the parsed body. The result is the output of the schema; a mismatch is an `ApiError` with `issues`. */
   readonly schema?: StandardSchema | undefined;
 }
+
+/** Options of a call whose result a schema validates. */
+export type OptionsWithSchema<S extends StandardSchema> = RequestOptions & { readonly schema: S };
 
 /** The `fetch` of an API client. Its bodies may also be those of a call: Node streams and async iterables. */
 export type ApiFetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
@@ -116,16 +119,16 @@ export interface PaginateOptions<T = unknown> extends Omit<RequestOptions, 'json
 /** What `next` returns: where the next page is; `undefined` or `false` after the last one. */
 export type NextPage = string | URL | Query | URLSearchParams | false | undefined;
 
-/** A checked call, ready to be sent any number of times. */
+/** A checked call. */
 export interface CallRequest extends RequestTarget {
   readonly method: string;
-  /** All but `Authorization`; names and values in turn. */
+  /** Names and values in turn, without `Authorization`. */
   readonly headers: readonly string[];
   readonly body: RequestBody | undefined;
   readonly signal: AbortSignal | undefined;
-  /** Milliseconds for the whole call, if it has a limit. */
+  /** For the whole call, if it has a limit. */
   readonly timeoutMs: number | undefined;
-  /** Milliseconds of silence in each HTTP request of `fetch`, if the caller has set them. */
+  /** Of silence in each HTTP request of `fetch`, if the caller sets a limit. */
   readonly silenceMs?: number | undefined;
   readonly retry: RetryLimits;
   /** `manual`: a redirect is the response. */
@@ -133,19 +136,18 @@ export interface CallRequest extends RequestTarget {
   readonly schema: StandardSchema | undefined;
 }
 
-/** Limits of the further tries of one call. */
+/** Limits on the retries of a call. */
 export interface RetryLimits {
-  /** Further tries after the first one. */
   readonly limit: number;
-  /** Maximum wait before one try, in milliseconds. A longer `Retry-After` ends the call. */
+  /** Before one retry. A longer `Retry-After` ends the call. */
   readonly maxDelayMs: number;
-  /** Maximum of all waits together, in milliseconds. */
+  /** Of all waits together. */
   readonly maxTotalMs: number;
-  /** Maximum wait before one try if the service asks for none, in milliseconds. */
+  /** Before one retry for which the service sets no time. */
   readonly maxBackOffMs: number;
 }
 
-/** Some seconds at most: a browser waits for most calls. */
+/** A few seconds at most: a browser waits for most calls. */
 export const DEFAULT_RETRY: RetryLimits = Object.freeze({
   limit: 2,
   maxDelayMs: 10_000,
@@ -157,14 +159,14 @@ const OPTIONS: ReadonlySet<string> = new Set('query json body headers signal tim
 
 const COMMON_METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
 
-/** Methods with another meaning than an API call: they open tunnels, or echo the token. */
+/** They open tunnels or echo the token. */
 const FORBIDDEN_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
 
 /**
- * Checks a call to a target that is known already. The option `query` is not read.
+ * Checks a call to a target, which includes the option `query`.
  *
  * @param defaults Default headers; names and values in turn
- * @throws TypeError for anything wrong in it; nothing is sent then
+ * @throws TypeError for anything wrong in it
  */
 export function requestTo(
   target: RequestTarget,
@@ -205,7 +207,7 @@ function checkOptions(options: RequestOptions): void {
   if (typeof options !== 'object' || options === null) throw new TypeError('options: expected an object');
   const unknown = Object.keys(options).find((name) => !OPTIONS.has(name));
   if (unknown !== undefined) {
-    // What is no identifier may be a misplaced value.
+    // A name that is not an identifier may be a misplaced value.
     const shown = /^[a-z]{1,32}$/i.test(unknown) ? `\`${unknown}\`` : 'one of them';
     throw new TypeError(`options: ${shown} is unknown; expected ${[...OPTIONS].join(', ')}`);
   }
@@ -220,7 +222,7 @@ function checkOptions(options: RequestOptions): void {
   }
 }
 
-/** Returns true for an object (or function, as ArkType has it) of the Standard Schema interface. */
+/** Returns true for an object, or a function as in ArkType, with the Standard Schema interface. */
 function isStandardSchema(value: unknown): value is StandardSchema {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
   const standard: unknown = Reflect.get(value, '~standard');
@@ -243,8 +245,8 @@ function retryLimits(retry: unknown): RetryLimits {
 }
 
 /**
- * Raises the limit of listeners of a signal that is shared by many calls: from eleven on Node warns of a leak, but each
- * call removes its own. A limit that the caller has set is left alone.
+ * Raises the limit of listeners of a signal unless the caller has set one. Node warns of a leak from eleven on, but each call
+ * removes its own.
  */
 function allowListeners(signal: AbortSignal): void {
   try {

@@ -4,21 +4,18 @@ import { mismatch, unusableResponse } from './api-error.js';
 import type { Attempt } from './call-decision.js';
 import type { ApiResponse, CallRequest } from './call-options.js';
 
-/** The part of a response that every {@link ResponseMode} has. */
-export interface ResponseHead {
-  readonly status: number;
-  readonly headers: HttpHeaders;
-}
+/** The part of a response that is there in every {@link ResponseMode}. */
+export type ResponseHead = Pick<HttpResponse, 'status' | 'headers'>;
 
 /** How the responses of a call are received. */
 export interface ResponseMode<A extends ResponseHead> {
   /** True if the body is held in memory, so that its size is limited. */
   readonly isBuffered: boolean;
   readonly exchange: ExchangeKind<A>;
-  /** Reads the body, for an error. Without it a response of any status is the result, once no other try follows. */
+  /** Reads the body for an error. Without it, a response of any status is a result. */
   read?(answer: A): Promise<Buffer>;
   /** Discards a response that will not be read. */
-  discard(answer: A): void;
+  discard?(answer: A): void;
 }
 
 /** Responses with their complete body. */
@@ -26,33 +23,26 @@ export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
   isBuffered: true,
   exchange: BufferedExchange,
   read: ({ body }: HttpResponse) => Promise.resolve(body),
-  discard: () => {},
 });
 
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.-]+\+)?json$/;
 const TEXT_TYPE =
   /^(?:text\/|multipart\/|application\/(?:[\w.-]+\+)?(?:xml|yaml|javascript|x-www-form-urlencoded|graphql)$)/;
 
-/** The data of a body, and why it is not what its headers declare, if so. */
-export interface ParsedBody {
-  readonly data: unknown;
-  readonly fault?: string;
-}
-
-const NOTHING: ParsedBody = Object.freeze({ data: undefined });
-
 /**
  * Parses the body of a response by its type: JSON as a value, text (HTML too) as a string, other types as bytes, an
  * empty body as `undefined`. Without a type: JSON if it is valid JSON, otherwise text.
+ *
+ * @returns `fault`: how the body differs from what its headers declare
  */
-export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
-  if (body.length === 0) return NOTHING;
+export function parseBody(body: Buffer, headers: HttpHeaders): { readonly data: unknown; readonly fault?: string } {
+  if (body.length === 0) return { data: undefined };
   // Still there if it could not be decoded.
   const encoding = headers['content-encoding'] && headerValue(headers, 'content-encoding');
   if (encoding !== undefined && !/^(?:identity)?$/i.test(encoding.trim())) {
     return { data: body, fault: 'its content encoding is unknown, or a chain of several' };
   }
-  // By far the most frequent type needs no more. Of others, parameters are left out.
+  // Most responses need no more. Of other types, parameters are left out.
   const type =
     headers['content-type'] === 'application/json'
       ? 'application/json'
@@ -66,9 +56,8 @@ export function parseBody(body: Buffer, headers: HttpHeaders): ParsedBody {
   try {
     return { data: JSON.parse(text) };
   } catch {
-    return type === ''
-      ? { data: text }
-      : { data: text, fault: 'its content type declares JSON, and it is not valid JSON' };
+    const fault = 'its content type declares JSON, and it is not valid JSON';
+    return type === '' ? { data: text } : { data: text, fault };
   }
 }
 

@@ -7,11 +7,12 @@ import type { ApiBase } from '../api/base-urls.js';
 import type { Attempt } from '../api/call-decision.js';
 import { type CallRequest, type FetchInit, requestTo } from '../api/call-options.js';
 import { type RequestBodyInit, readableOf } from '../api/request-body.js';
-import { type RequestTarget, targetOf } from '../api/request-target.js';
+import type { RequestTarget } from '../api/request-target.js';
 import { safeCause } from '../redaction.js';
 import { abortable } from '../waiting.js';
 import { fetchedResponse, headerPairs, withAddress } from './fetched-response.js';
 import { FETCHED, type FetchedResponse } from './streamed-exchange.js';
+import { targetOf } from './url-target.js';
 
 /** Set by the HTTP connection. `fetch` drops them, as browsers do, because SDKs send them. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([

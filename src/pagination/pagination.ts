@@ -4,10 +4,11 @@ import type { ClientParts } from '../api/api-context.js';
 import { ApiError, field, unusableResponse } from '../api/api-error.js';
 import { CallLimit } from '../api/call-limits.js';
 import { type ApiResponse, type PaginateOptions, type RequestOptions, requestTo } from '../api/call-options.js';
-import { apiPath, type Query, queryString, type RequestTarget, targetOf } from '../api/request-target.js';
+import { apiPath, type Query, queryString, type RequestTarget } from '../api/request-target.js';
 import { BUFFERED, responseOf } from '../api/response.js';
 import { result } from '../checks.js';
 import { ofStrategy } from '../errors.js';
+import { targetOf } from '../fetch/url-target.js';
 
 /** Where a page is. */
 interface Position {
