@@ -61,7 +61,7 @@ export class Advice {
     strategy.refuseSharedCallback(req);
     // The options of the callback's route are not known here.
     this.#check(visit, routeOptions, grants.idIsInSession);
-    if (clients.wasAttachedEarly(req) && grants.canFindGrant(req)) {
+    if (clients.early.has(req) && grants.canFindGrant(req)) {
       throw new ConfigurationError(
         'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
         { code: 'ERR_MIDDLEWARE_ORDER' },

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { lostCookieCause, refuseUnpartitionedSession } from '../advice/session-cookie.js';
+import { ApiClient, partsOf } from '../api/api-client.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import type { FrameTarget } from '../login/pending-logins.js';
-import { holdsToken, isLoginRoute, JWT } from '../middleware/login-redirect.js';
+import { holdsToken, isLoginRoute } from '../middleware/login-redirect.js';
 import type { FrameGate } from '../middleware/require-authorization.js';
 import { passportRecordOf, sessionOf, setUser } from '../session/session.js';
 import { isInFrame, isPrefetch, isSameOrigin, Visit } from '../session/visit.js';
@@ -23,6 +24,9 @@ import { holdResponse, keepOpener } from './held-response.js';
 
 /** The parameter of the login route that names the frame which a popup logs in for. */
 const HANDLE = 'frame';
+
+/** Matches an address with a JSON Web Token: base64url of `{"…`, and two dots. Looks back from a dot, to read a long one once. */
+const JWT = /\.(?<=eyJ[\w-]{12,}\.)[\w-]*\./;
 
 /** Longest body that a frame sends, in characters. */
 const MAX_BODY = 4 * 1024;
@@ -51,7 +55,8 @@ export class Frame implements FrameGate {
   async serve(req: IncomingMessage, res: ServerResponse, next: (error?: unknown) => void): Promise<void> {
     const { path, login, identify } = this.#settings;
     const logins = this.#logins;
-    if (this.#runtime.clients.isAttached(req)) throw misplaced('before apiClient(strategy)');
+    const isOwn = (value: unknown) => value instanceof ApiClient && partsOf(value).context === this.#runtime.api;
+    if (Object.values(req).some(isOwn)) throw misplaced('before apiClient(strategy)');
     const visit = new Visit(req);
     if (isLoginRoute(visit, path)) return this.#take(visit, res);
     const isLogin = isLoginRoute(visit, login) && visit.query.has(HANDLE);

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApiClient, partsOf } from '../api/api-client.js';
 import { type Optional, optionError, withDefault } from '../checks.js';
 import { HeaderBudget } from '../session/cookies.js';
-import { loginHelpOf } from '../session/request-clients.js';
+import { clientsOf } from '../session/request-clients.js';
 import { redirect, safeReturnTo } from '../session/return-to.js';
 import { asRouted, isPrefetch, pathOf, type Visit } from '../session/visit.js';
 
@@ -38,9 +38,6 @@ export const holdsToken: WeakSet<IncomingMessage> = new WeakSet();
 /** Matches a path that may hold a signed token: 240 bits of base64url in a row, as signatures have. A UUID is shorter. */
 const MAY_BE_TOKEN = /[\w-]{40}/;
 
-/** Matches an address with a JSON Web Token: base64url of `{"…`, and two dots. Looks back from a dot, to read a long one once. */
-export const JWT: RegExp = /\.(?<=eyJ[\w-]{12,}\.)[\w-]*\./;
-
 /** Returns the page that a login leads back to. */
 export function pageOf({ req, browserUrl: url }: Visit): string {
   if (!holdsToken.has(req)) return safeReturnTo(url);
@@ -53,7 +50,7 @@ export function redirectToLogin(visit: Visit, res: ServerResponse, login: string
   const page = pageOf(visit);
   const whole = withReturnTo(login, page);
   const location = new HeaderBudget(visit, res).hasRoomForLocation(whole.length) ? whole : login;
-  const help = client && loginHelpOf(client);
+  const help = client && clientsOf(client)?.options;
   if (client && help) {
     const { grantId, authorized, isRefused } = partsOf(client).source;
     // A login that leads here again counts as a round.

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, partsOf } from '../api/api-client.js';
 import { optionError, type Readers, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
-import { loginHelpOf } from '../session/request-clients.js';
+import { clientsOf } from '../session/request-clients.js';
 import { isPageRequest, isPrefetch, refuseFramework, Visit } from '../session/visit.js';
 import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
 import { isCallback, isLoginRoute, loginFor, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
@@ -80,7 +80,7 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
       return next(ofStrategy(noClient(property, isDouble), strategyName));
     }
     const { source, context } = partsOf(client);
-    const mayPrepare = source.mayBeExpired && !loginHelpOf(client)?.logoutRoutes.has(req);
+    const mayPrepare = source.mayBeExpired && !clientsOf(client)?.logoutRoutes.has(req);
     const checked = mayPrepare ? source.prepareFully?.() : undefined;
     // A login replaces a grant that the service refuses to renew. Scripts go on, and their calls say why they fail.
     const isStranded = !checked && source.isRefused === true && hasLogin && isPageRequest(req.method, req.headers);
@@ -128,7 +128,7 @@ function redirectOrThrow(
 ): void {
   const guarded = isLoginRoute(visit, login) ? 'login' : isCallback(visit) && 'callback';
   if (guarded) throw orderError(guarded);
-  const scopes = missing.length > 0 ? loginHelpOf(client)?.pageScopes() : undefined;
+  const scopes = missing.length > 0 ? clientsOf(client)?.options.pageScopes() : undefined;
   // The user has not asked for a prefetched page yet.
   if (scopes && !isPrefetch(visit.headers)) {
     if (client.authorized && scopes.isRefused(visit, res, missing)) throw refusal;
@@ -140,7 +140,7 @@ function redirectOrThrow(
 
 /** Returns the missing scopes with those that are granted; if none is, with those of every login. */
 function withMissing(missing: readonly string[], client: ApiClient): readonly string[] {
-  const base = client.scope.length > 0 ? client.scope : (loginHelpOf(client)?.scope ?? []);
+  const base = client.scope.length > 0 ? client.scope : (clientsOf(client)?.options.scope ?? []);
   return [...new Set([...base, ...missing])];
 }
 

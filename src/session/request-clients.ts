@@ -31,8 +31,10 @@ export interface ReturnWatch {
   recordUseless(visit: Visit, res: ServerResponse): void;
 }
 
-/** What a guard knows of the logins and logouts of a strategy. */
-export interface LoginHelp {
+interface RequestClientsOptions {
+  readonly managers: GrantManagers;
+  readonly grants: RequestGrants;
+  readonly api: ApiContext;
   readonly returns: ReturnWatch;
   /** Holds the page to return to, for browsers that are sent to log in. */
   readonly returnCookie: ReturnCookie;
@@ -40,21 +42,14 @@ export interface LoginHelp {
   readonly scope: readonly string[];
   /** The scopes that pages ask for; `undefined` if none does. */
   readonly pageScopes: () => PageScopes | undefined;
-  readonly logoutRoutes: LogoutRoutes;
-}
-
-interface RequestClientsOptions extends Omit<LoginHelp, 'logoutRoutes'> {
-  readonly managers: GrantManagers;
-  readonly grants: RequestGrants;
-  readonly api: ApiContext;
 }
 
 /** By the context that all clients of a strategy share. */
-const loginHelps = new WeakMap<ApiContext, LoginHelp>();
+const clientsByContext = new WeakMap<ApiContext, RequestClients>();
 
-/** Returns what a guard knows of a client's strategy. */
-export function loginHelpOf(client: ApiClient): LoginHelp | undefined {
-  return loginHelps.get(partsOf(client).context);
+/** Returns the clients of a client's strategy, for guards; `undefined` for a client without one. */
+export function clientsOf(client: ApiClient): RequestClients | undefined {
+  return clientsByContext.get(partsOf(client).context);
 }
 
 type LogOut = (this: IncomingMessage, options: unknown, done?: Done) => unknown;
@@ -89,18 +84,18 @@ export function failedSource(error: OAuthAppError): CredentialSource {
 /** Attaches API clients to requests. */
 export class RequestClients {
   readonly logoutRoutes: LogoutRoutes = new LogoutRoutes();
-  readonly #options: RequestClientsOptions;
+  readonly options: RequestClientsOptions;
   readonly #responses = new WeakMap<IncomingMessage, ServerResponse>();
   /** Names of the request properties that hold a client of this strategy: most often one. */
   readonly #properties: string[] = [];
   /** Passport's `req.logOut`, or that of another strategy, and what replaces it. */
   readonly #logOuts = new WeakMap<LogOut, LogOut>();
   /** Requests that had neither session nor user when {@link attach} ran. */
-  readonly #early = new WeakSet<IncomingMessage>();
+  readonly early: WeakSet<IncomingMessage> = new WeakSet();
 
   constructor(options: RequestClientsOptions) {
-    this.#options = options;
-    loginHelps.set(options.api, { ...options, logoutRoutes: this.logoutRoutes });
+    this.options = options;
+    clientsByContext.set(options.api, this);
   }
 
   /**
@@ -110,7 +105,7 @@ export class RequestClients {
    * @returns `undefined` if the grant was cached; else a promise that never rejects
    */
   attach(req: IncomingMessage & WithLogOut, res: ServerResponse, property: string): Promise<void> | undefined {
-    const { api, grants, returns } = this.#options;
+    const { api, grants, returns } = this.options;
     if (!this.#properties.includes(property)) this.#properties.push(property);
     // For the strategy, which receives the request alone. Express links the two, Connect does not.
     if (!('res' in req)) this.#responses.set(req, res);
@@ -118,7 +113,7 @@ export class RequestClients {
     const source = this.#sourceFor(req, session, property);
     (req as WithClients)[property] = createApiClient(source, api);
     if (!(source instanceof GrantCredentials)) {
-      if (!grants.canFindGrant(req)) this.#early.add(req);
+      if (!grants.canFindGrant(req)) this.early.add(req);
       const isReturn = source === NO_GRANT_SOURCE && returns.hasCookie(req.headers.cookie);
       if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
       return undefined;
@@ -141,7 +136,7 @@ export class RequestClients {
 
   /** Returns the source of the request's credentials, which another client may have already. */
   #sourceFor(req: IncomingMessage, session: SessionLike | undefined, property: string): CredentialSource {
-    const { grants, managers } = this.#options;
+    const { grants, managers } = this.options;
     try {
       if (managers.isClosed) throw closedError();
       const grantId = grants.idOf(req, session);
@@ -168,12 +163,12 @@ export class RequestClients {
     source: GrantCredentials,
   ): Promise<void> {
     await pending;
-    this.#options.returns.recordReturn(new Visit(req), res, source.authorized ? 'grant' : 'lost');
+    this.options.returns.recordReturn(new Visit(req), res, source.authorized ? 'grant' : 'lost');
   }
 
   #wrapLogOut(logOut: LogOut): LogOut {
     const { logoutRoutes } = this;
-    const { grants, managers } = this.#options;
+    const { grants, managers } = this.options;
     const wrapped: LogOut = function logOutAndDeleteGrant(given, callback) {
       refuseOldPassport(this);
       logoutRoutes.add(this);
@@ -206,7 +201,7 @@ export class RequestClients {
    * session, which does not refer to it: an attacker may have planted the old one in this browser.
    */
   #wrapLogIn(req: IncomingMessage & WithLogOut): void {
-    const { grants, managers } = this.#options;
+    const { grants, managers } = this.options;
     const { logIn } = req;
     if (typeof logIn !== 'function') return;
     const wrapped: LogIn = function logInAndDeleteGrant(user, given, callback) {
@@ -226,26 +221,13 @@ export class RequestClients {
     req.login = wrapped;
   }
 
-  /** Returns true if {@link attach} has run for a request. */
-  isAttached(req: IncomingMessage): boolean {
-    return this.#properties.some((property) => {
-      const client = (req as WithClients)[property];
-      return client instanceof ApiClient && partsOf(client).context === this.#options.api;
-    });
-  }
-
-  /** Returns true if {@link attach} ran when the request had neither session nor user. */
-  wasAttachedEarly(req: IncomingMessage): boolean {
-    return this.#early.has(req);
-  }
-
   /** Replaces the request's clients with clients of the new grant, for the handlers that run after login. */
   switchTo(req: IncomingMessage, manager: GrantManager, grantId: string, grant: Grant | undefined): GrantCredentials {
     const source = this.#sourceOf(req, grantId) ?? new GrantCredentials(manager, grantId);
     if (grant) source.take(grant);
     for (const property of this.#properties) {
       if ((req as WithClients)[property] instanceof ApiClient)
-        (req as WithClients)[property] = createApiClient(source, this.#options.api);
+        (req as WithClients)[property] = createApiClient(source, this.options.api);
     }
     return source;
   }
@@ -282,7 +264,7 @@ export class RequestClients {
       const client = (req as WithClients)[property];
       if (!(client instanceof ApiClient)) continue;
       const { source, context } = partsOf(client);
-      const isAlive = context === this.#options.api && source instanceof GrantCredentials && !source.hasEnded;
+      const isAlive = context === this.options.api && source instanceof GrantCredentials && !source.hasEnded;
       if (isAlive && (grantId === undefined || source.grantId === grantId)) return source;
     }
     return undefined;
@@ -291,12 +273,6 @@ export class RequestClients {
 
 /** Most routes that are remembered; beyond it the oldest is forgotten. */
 const MAX_ROUTES = 1_000;
-
-/** What Express adds to a request. */
-interface WithRoute {
-  readonly baseUrl?: unknown;
-  readonly route?: { readonly path?: unknown } | undefined;
-}
 
 /**
  * The routes on which a logout has run in this process, by method and route, and by method and path: their next requests
@@ -327,8 +303,9 @@ export class LogoutRoutes {
 }
 
 /** Returns `undefined` before a router of Express has found the route. */
-function routeKey({ method, baseUrl = '', route }: IncomingMessage & WithRoute): string | undefined {
-  return typeof route?.path === 'string' ? `${method} ${String(baseUrl)} ${route.path}` : undefined;
+function routeKey(req: IncomingMessage & { readonly baseUrl?: unknown }): string | undefined {
+  const path: unknown = 'route' in req ? Reflect.get(Object(req.route), 'path') : undefined;
+  return typeof path === 'string' ? `${req.method} ${req.baseUrl ?? ''} ${path}` : undefined;
 }
 
 function pathKey(req: IncomingMessage): string {

@@ -30,14 +30,6 @@ export interface SessionLoginRequest {
   readonly report: (outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId' | 'scope'>) => void;
 }
 
-/** Options of `req.logIn` that Passport reads. */
-interface LogInOptions {
-  readonly session?: unknown;
-  readonly keepSessionInfo?: unknown;
-  readonly successReturnToOrRedirect?: unknown;
-  readonly successRedirect?: unknown;
-}
-
 /**
  * Makes the session of a login refer to its grant.
  *
@@ -95,7 +87,7 @@ export class SessionLogin {
     const login = this;
     const logInWithGrant: LogIn = function logInWithGrant(user, given, callback) {
       const [options, done] = typeof given === 'function' ? [undefined, given as Done] : [given, callback];
-      const { session: saves, keepSessionInfo, ...redirects }: LogInOptions = Object(options);
+      const { session: saves, keepSessionInfo, successReturnToOrRedirect, successRedirect } = Object(options);
       const writes = saves !== false;
       const session = sessionOf(req);
       const page = returnTo ?? session?.returnTo;
@@ -117,7 +109,7 @@ export class SessionLogin {
         else if (writes) login.saved();
         // After the save: Passport reads and deletes it for its redirect, so the session need not be saved again.
         // A fixed successRedirect does not read it: the next login would lead there.
-        const isRead = redirects.successReturnToOrRedirect || (writes && !redirects.successRedirect);
+        const isRead = successReturnToOrRedirect || (writes && !successRedirect);
         if (!error && isRead && page !== undefined) (sessionOf(req) ?? addSession(req)).returnTo = safeReturnTo(page);
         done?.(error);
       };

@@ -80,11 +80,7 @@ export function sessionStoreFailed(error: unknown): TokenStoreError {
 }
 
 /** Settings of a session's cookie. */
-export interface CookieSettings {
-  readonly secure?: unknown;
-  readonly sameSite?: unknown;
-  readonly partitioned?: unknown;
-}
+export type CookieSettings = { readonly [Name in 'secure' | 'sameSite' | 'partitioned']?: unknown };
 
 /** Returns the settings of the session's cookie, of express-session or of cookie-session. */
 export function cookieSettingsOf(req: IncomingMessage & { readonly sessionOptions?: unknown }): CookieSettings {
@@ -97,12 +93,10 @@ export function isForFrames({ sameSite }: CookieSettings): boolean {
   return String(sameSite).toLowerCase() === 'none';
 }
 
-/** What Passport adds to a request. */
-interface WithUser {
-  readonly _userProperty?: unknown;
-}
+/** Passport's name for the property that holds the user: `passport.initialize({ userProperty })` sets it. */
+type WithUser = { readonly _userProperty?: unknown };
 
-/** Returns the user that Passport logged in. `passport.initialize({ userProperty })` may have renamed the property. */
+/** Returns the user that Passport logged in. */
 export function userOf(req: IncomingMessage & WithUser): unknown {
   return Reflect.get(req, typeof req._userProperty === 'string' ? req._userProperty : 'user');
 }

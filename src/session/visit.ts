@@ -42,8 +42,10 @@ export class Visit {
     return prefix && /^\/[\w.~/-]*$/.test(prefix) ? prefix + this.url : this.url;
   }
 
+  /** Connect parses none, and Express parses lists and objects out of it. */
   get query(): URLSearchParams {
-    return queryOf(this.url);
+    const [, ...query] = this.url.split('?');
+    return new URLSearchParams(query.join('?'));
   }
 
   get cookies(): Cookies {
@@ -84,18 +86,13 @@ export function pathOf(url: string): string {
   return end < 0 ? url : url.slice(0, end);
 }
 
-/** Returns the parsed query of a URL. Connect parses none, and Express parses lists and objects out of it. */
-function queryOf(url: string): URLSearchParams {
-  const start = url.indexOf('?');
-  return new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
-}
-
 /** Returns the parameters of a URL's query in their order. Most hold no escapes and need no parser. */
 export function parametersOf(url: string): Iterable<readonly [name: string, value: string]> {
-  const start = url.indexOf('?');
-  if (start < 0 || !/^[!-$&-*,->@-~]*$/.test(url.slice(start + 1))) return queryOf(url);
+  const [, ...rest] = url.split('?');
+  const query = rest.join('?');
+  if (!/^[!-$&-*,->@-~]*$/.test(query)) return new URLSearchParams(query);
   const pairs: [string, string][] = [];
-  for (const part of url.slice(start + 1).split('&')) {
+  for (const part of query.split('&')) {
     const equals = part.indexOf('=');
     if (part !== '') pairs.push(equals < 0 ? [part, ''] : [part.slice(0, equals), part.slice(equals + 1)]);
   }
