@@ -36,6 +36,26 @@ const connectionsOfSession = new KeyedQueue();
 /** Prefix of the ids of locks on sessions in the token store. No grant's id begins with it. */
 const SESSION_PREFIX = 'session:';
 
+const NO_USER = 'No user is logged in, so this account cannot be connected. Please log in first.';
+
+const OTHER_USER = 'The logged-in user changed while this account was being connected. Please connect it again.';
+
+/**
+ * Returns why a request cannot connect an account, if it cannot. If the option `grantId` derives ids from users, someone has to
+ * be logged in: the id of the connected account may be that of another user here.
+ *
+ * @param userMark Of the user who began the connection: see `RequestGrants.userMarkOf`. Left out when it begins.
+ * @throws ConfigurationError if nothing identifies the user, or the option makes no valid id
+ */
+export function connectionRefusal(grants: RequestGrants, req: IncomingMessage, userMark?: string): string | undefined {
+  if (userMark !== undefined && userMark !== grants.userMarkOf(req, true)) return OTHER_USER;
+  if (grants.idIsInSession) return undefined;
+  const user = userOf(req);
+  if (!user) return NO_USER;
+  grants.newId(req, user);
+  return undefined;
+}
+
 /**
  * Connects an account to the logged-in user, for `passport.authorize`: stores its grant, and writes the reference into the
  * session at once.

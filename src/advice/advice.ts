@@ -4,7 +4,6 @@ import type { RequestGrants } from '../session/request-grants.js';
 import { sessionOf } from '../session/session.js';
 import { isInFrame, type Visit } from '../session/visit.js';
 import { hostMismatch, OVER_HTTP } from './host-mismatch.js';
-import type { LoopGuard } from './loop-guard.js';
 import type { OpenStrategy } from './open-strategies.js';
 import {
   lostCookieCause,
@@ -24,30 +23,23 @@ const READ_OPTIONS = new Set([
 /** Maximum number of logins whose host names are remembered. */
 const MAX_MISMATCHES = 1_000;
 
-/** What mistakes are found with. */
-export interface AdviceOptions {
-  readonly strategy: OpenStrategy;
-  readonly grants: RequestGrants;
-  readonly clients: RequestClients;
-  readonly loops: LoopGuard;
-}
-
 /**
- * Finds mistakes in the set-up of an application, and explains them to its developer: when a strategy is created, when a login
- * begins, and at its callback. No other request pays for it.
+ * Finds mistakes in the set-up of an application, and explains them to its developer: when a login begins, and at its callback.
+ * No other request pays for it.
  */
 export class Advice {
-  /** Finds logins that lead to the next one. */
-  readonly loops: LoopGuard;
-  readonly #options: AdviceOptions;
+  readonly #strategy: OpenStrategy;
+  readonly #grants: RequestGrants;
+  readonly #clients: RequestClients;
   /** Codes, and options, of past warnings. */
   readonly #warned = new Set<string>();
   /** Why a login will be lost, by its state. In the order of their start. */
   readonly #hostMessages = new Map<string, string>();
 
-  constructor(options: AdviceOptions) {
-    this.#options = options;
-    this.loops = options.loops;
+  constructor(strategy: OpenStrategy, grants: RequestGrants, clients: RequestClients) {
+    this.#strategy = strategy;
+    this.#grants = grants;
+    this.#clients = clients;
   }
 
   /**
@@ -56,12 +48,11 @@ export class Advice {
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
   beforeLogin(visit: Visit, routeOptions: object): void {
-    const { strategy, grants, clients } = this.#options;
     const { req } = visit;
-    strategy.refuseSharedCallback(req);
+    this.#strategy.refuseSharedCallback(req);
     // The options of the callback's route are not known here.
-    this.#check(visit, routeOptions, grants.idIsInSession);
-    if (clients.early.has(req) && grants.canFindGrant(req)) {
+    this.#check(visit, routeOptions, this.#grants.idIsInSession);
+    if (this.#clients.early.has(req) && this.#grants.canFindGrant(req)) {
       throw new ConfigurationError(
         'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
         { code: 'ERR_MIDDLEWARE_ORDER' },
@@ -71,11 +62,7 @@ export class Advice {
     refuseUnpartitionedSession(visit);
   }
 
-  /**
-   * Warns if the browser will not send the cookie of a login to its callback, and remembers why.
-   *
-   * @param isRelative True if the redirect URL was resolved against the request.
-   */
+  /** Warns if the browser will not send the cookie of a login to its callback, and remembers why: see {@link hostMismatch}. */
   noteHosts(visit: Visit, redirectUri: string, state: string, isRelative: boolean): void {
     const { message, warning } = hostMismatch(visit, redirectUri, isRelative) ?? {};
     if (warning !== undefined) this.warnOnce('ERR_LOGIN_HOST', warning);
@@ -93,7 +80,7 @@ export class Advice {
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
   beforeCallback(visit: Visit, routeOptions: object, needsSession: boolean, redirects: boolean): void {
-    this.#check(visit, routeOptions, this.#options.grants.idIsInSession || needsSession);
+    this.#check(visit, routeOptions, this.#grants.idIsInSession || needsSession);
     const isCrossSite = visit.headers['sec-fetch-site'] === 'cross-site';
     if (needsSession && redirects && isCrossSite) refuseStrictSession(visit.req);
   }
@@ -113,8 +100,7 @@ export class Advice {
   /** Forgets a login, which was not lost, and remembers which service issued the grant of the session. */
   afterLogin(state: string, grantId: string): void {
     this.#hostMessages.delete(state);
-    const { grants, strategy } = this.#options;
-    if (grants.idIsInSession && strategy.namesakes.size > 1) strategy.remember(grantId);
+    if (this.#grants.idIsInSession && this.#strategy.namesakes.size > 1) this.#strategy.remember(grantId);
   }
 
   /** Warns of a mistake once. @param option The one that is at fault: each is warned of. */
@@ -129,20 +115,20 @@ export class Advice {
    * options of `passport.authenticate` that nothing reads.
    */
   #check({ req }: Visit, options: object, needsSession: boolean): void {
-    const { grants, strategy } = this.#options;
     for (const [name, value] of Object.entries(options)) {
       if (READ_OPTIONS.has(name) || value === undefined || !/^\w{1,64}$/.test(name)) continue;
       const message = `passport.authenticate: this strategy ignores the option ${name}. A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
       this.warnOnce('ERR_IGNORED_OPTION', message, name);
     }
-    const reference = strategy.namesakes.size > 1 ? grants.referenceOf(req) : undefined;
-    if (reference !== undefined && strategy.sharesSession(reference)) {
-      const message = `Two strategies for different services have the name '${strategy.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
+    const strategy = this.#strategy;
+    const grantId = strategy.namesakes.size > 1 ? this.#grants.referenceOf(req) : undefined;
+    if (grantId !== undefined && strategy.sharesSession(grantId)) {
+      const message = `Two strategies for different services have the name '${strategy.identity.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
       this.warnOnce('ERR_STRATEGY_NAME', message);
     }
     if (!needsSession) return;
     const session = sessionOf(req);
-    if (!session && grants.hasSeenSession) {
+    if (!session && this.#grants.hasSeenSession) {
       // express-session calls the next handler without a session while its store is disconnected.
       throw new TokenStoreError(
         'The request has no session, although earlier requests had one: the session store is disconnected.',

@@ -72,7 +72,7 @@ export async function authenticate(
     // One route may serve both: a request without the parameters of a callback begins a login.
     const query = readCallbackQuery(visit.url);
     if (query) await handleCallback(context, actions, visit, res, own, options, query);
-    else beginLogin(context, actions, visit, res, own, options);
+    else await beginLogin(context, actions, visit, res, own, options);
   } catch (error) {
     await passOn(ofStrategy(error, runtime.settings.name), actions, res);
   }

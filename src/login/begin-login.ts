@@ -6,7 +6,6 @@ import type { Settings } from '../options.js';
 import { HeaderBudget } from '../session/cookies.js';
 import { safeReturnTo } from '../session/return-to.js';
 import { ABSOLUTE_URL, asRouted, isFetch, isPrefetch, routedPathOf, type Visit } from '../session/visit.js';
-import { refuseOwnerless } from './callback.js';
 import type { AuthorizationPart, LoginContext, PassportActions, RouteOptions } from './login-context.js';
 
 const BY_SCRIPT =
@@ -19,15 +18,15 @@ const BY_SCRIPT =
  * @throws ConfigurationError for invalid options of `passport.authenticate`; AuthorizationError for a prefetch
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
-export function beginLogin(
+export async function beginLogin(
   context: LoginContext,
   actions: PassportActions,
   visit: Visit,
   res: ServerResponse,
   own: string | undefined,
   options: RouteOptions,
-): void {
-  const { settings, grants, managers, advice } = context;
+): Promise<void> {
+  const { settings, grants, managers, advice, loops } = context;
   const { req, headers, path } = visit;
   advice.beforeLogin(visit, options);
   managers.for(req);
@@ -41,19 +40,18 @@ export function beginLogin(
     res.end(BY_SCRIPT);
     return;
   }
-  const ownerless = options.assignProperty ? refuseOwnerless(grants, req) : undefined;
-  if (ownerless) {
-    actions.fail(ownerless.info, ownerless.status);
-    return;
+  if (options.assignProperty) {
+    const { connectionRefusal } = await import('../accounts/connect-account.js');
+    const message = connectionRefusal(grants, req);
+    if (message !== undefined) return void actions.fail({ message }, 403);
   }
   const callbackURL = own ?? settings.callbackURL;
   const callbackPath = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(callbackURL, path);
-  if (asRouted(path) === callbackPath) advice.loops.countEmptyCallback(visit, res);
-  advice.loops.rememberRoute(visit);
+  if (asRouted(path) === callbackPath) loops.countEmptyCallback(visit, res);
+  loops.rememberRoute(visit);
   const redirectUri = redirectUriFor(visit, callbackURL);
   if (redirectUri === undefined) {
-    actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
-    return;
+    return void actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
   }
   const { state, url } = startLogin(context, visit, res, redirectUri, options);
   advice.noteHosts(visit, redirectUri, state, redirectUri !== callbackURL);

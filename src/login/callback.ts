@@ -5,7 +5,6 @@ import { AuthorizationError, ConfigurationError, NotAuthorizedError, publicName 
 import { loginChannel } from '../events.js';
 import { scopeNames } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
-import type { RequestGrants } from '../session/request-grants.js';
 import { locationOf } from '../session/return-to.js';
 import { sessionOf, userIdOf, userOf } from '../session/session.js';
 import { reasonOf, SessionLogin, type SessionLoginRequest, sentResponseError } from '../session/session-login.js';
@@ -25,14 +24,14 @@ import { callVerify, mergedProfile, profileOf, WHERE_IDS_COME_FROM } from './ver
 
 /** A request to the route of a callback. */
 interface CallbackRequest extends SessionLoginRequest {
+  readonly actions: PassportActions;
   readonly route: {
-    /** That of `passport.authenticate`, if it has one. */
     readonly callbackURL: string | undefined;
     /** True for `passport.authorize`, which connects an account without a login. */
     readonly isConnection: boolean;
     /** True if Passport logs the user in with a session. */
     readonly establishesSession: boolean;
-    /** The option `successReturnToOrRedirect` or `successRedirect`. */
+    /** Where the user goes after the login, unless that came from a page. */
     readonly page: unknown;
     readonly failureRedirect: unknown;
   };
@@ -84,12 +83,12 @@ export async function handleCallback(
     const durationMs = performance.now() - startedAt;
     loginChannel.publish({ ...publicName(settings.name), outcome, durationMs, ...details });
   };
-  const request = { visit, res, route, query, popup, manager, sessionAtStart, report };
+  const request = { actions, visit, res, route, query, popup, manager, sessionAtStart, report };
   try {
     const checked = checkCallback(context, request);
     const outcome = checked.kind === 'checked' ? await finishLogin(context, request, checked) : checked;
-    if (outcome.kind === 'success') await succeed(context, actions, request, outcome);
-    else await fail(context, actions, request, outcome);
+    if (outcome.kind === 'success') await succeed(context, request, outcome);
+    else await fail(context, request, outcome);
   } catch (error) {
     report('error', { reason: reasonOf(error) });
     throw error;
@@ -100,14 +99,14 @@ const UNKNOWN_LOGIN =
   'This login was not begun in this browser, has been finished already, or is older than ten minutes. Please log in again.';
 
 /** The failure of a callback whose login is unknown or used. */
-const REPLAYED: CallbackFailure = { kind: 'fail', reason: 'replayed', info: { message: UNKNOWN_LOGIN }, status: 403 };
+const REPLAYED = failure('replayed', UNKNOWN_LOGIN, 403);
+
+const ABANDONED = failure('abandoned', 'The browser dropped its request before the login finished.', 499);
 
 const OTHER_ISSUER =
   'This login comes from an authorization server other than the one in the option issuer, or from one that sends no iss. Please log in again.';
 
 const CONNECTION_AS_LOGIN = 'This request connects an account, and is no login. Please log in.';
-
-const OTHER_USER = 'The logged-in user changed while this account was being connected. Please connect it again.';
 
 /**
  * Checks a callback, the cheapest checks first, and changes nothing: another callback can still finish the login of one
@@ -117,19 +116,19 @@ const OTHER_USER = 'The logged-in user changed while this account was being conn
  * @see service.md, 4.1; RFC 6749, 4.1.2
  */
 function checkCallback(
-  { settings, grants, pendingLogins, advice }: LoginContext,
+  { settings, pendingLogins, advice }: LoginContext,
   { visit, res, route, popup, query }: CallbackRequest,
 ): CheckedCallback | CallbackFailure {
   const { req, headers } = visit;
   // The service redirects, so a callback is a GET.
   if (req.method !== 'GET') {
     res.setHeader('Allow', 'GET');
-    return refused('The callback takes GET requests.', 405);
+    return failure('refused', 'The callback takes GET requests.', 405);
   }
   if (isPrefetch(headers)) {
     throw new AuthorizationError('A callback must not be prefetched.', { code: 'ERR_PREFETCH', status: 503 });
   }
-  if (query.kind === 'malformed') return refused('The parameters of the callback are malformed.', 400);
+  if (query.kind === 'malformed') return failure('refused', 'The parameters of the callback are malformed.', 400);
   const { state } = query;
   const login = state === undefined ? undefined : pendingLogins.find(visit, state);
   if (state === undefined || !login || !matchesRoute(login, visit, route.callbackURL, settings.callbackURL)) {
@@ -143,30 +142,13 @@ function checkCallback(
     throw new ConfigurationError(order, { code: 'ERR_MIDDLEWARE_ORDER' });
   }
   // Simple string comparison (RFC 9207, 2.4).
-  if (settings.issuer !== undefined && query.issuer !== settings.issuer) return refused(OTHER_ISSUER, 403);
-  if (login.isConnection && !route.isConnection) return refused(CONNECTION_AS_LOGIN, 403);
-  if (route.isConnection && login.userMark !== grants.userMarkOf(req, true)) return refused(OTHER_USER, 403);
-  // The login may have begun at a route of passport.authenticate.
-  const ownerless = route.isConnection ? refuseOwnerless(grants, req) : undefined;
-  return ownerless ?? { kind: 'checked', login, answer: query };
+  if (settings.issuer !== undefined && query.issuer !== settings.issuer) return failure('refused', OTHER_ISSUER, 403);
+  if (login.isConnection && !route.isConnection) return failure('refused', CONNECTION_AS_LOGIN, 403);
+  return { kind: 'checked', login, answer: query };
 }
 
-function refused(message: string, status: number): CallbackFailure {
-  return { kind: 'fail', reason: 'refused', info: { message }, status };
-}
-
-/**
- * Refuses a connection without a logged-in user if the option `grantId` derives ids from users: here, the id of the
- * connected account may be that of another user.
- *
- * @throws ConfigurationError if the option makes no valid id of the logged-in user
- */
-export function refuseOwnerless(grants: RequestGrants, req: IncomingMessage): CallbackFailure | undefined {
-  if (grants.idIsInSession) return undefined;
-  const user = userOf(req);
-  if (!user) return refused('No user is logged in, so this account cannot be connected. Please log in first.', 403);
-  grants.newId(req, user);
-  return undefined;
+function failure(reason: CallbackFailure['reason'], message: string, status?: number): CallbackFailure {
+  return { kind: 'fail', reason, info: { message }, status };
 }
 
 /**
@@ -185,13 +167,6 @@ function matchesRoute({ redirectUri }: PendingLogin, { path }: Visit, own: strin
   return expected.endsWith(here) || here.endsWith(expected);
 }
 
-const ABANDONED: CallbackFailure = {
-  kind: 'fail',
-  reason: 'abandoned',
-  info: { message: 'The browser dropped its request before the login finished.' },
-  status: 499,
-};
-
 /**
  * Finishes the login of a checked callback, once. If the browser drops the request (a reload of the page), the next callback
  * of the login gets its outcome, since the session belongs to the request that is still there.
@@ -203,10 +178,16 @@ const ABANDONED: CallbackFailure = {
 async function finishLogin(
   context: LoginContext,
   request: CallbackRequest,
-  { login, answer }: CheckedCallback,
+  checked: CheckedCallback,
 ): Promise<CallbackOutcome> {
-  const { settings, usedLogins } = context;
-  const { visit, res, manager } = request;
+  const { settings, grants, usedLogins } = context;
+  const { login, answer } = checked;
+  const { visit, res, manager, route } = request;
+  if (route.isConnection) {
+    const { connectionRefusal } = await import('../accounts/connect-account.js');
+    const refusal = connectionRefusal(grants, visit.req, login.userMark);
+    if (refusal !== undefined) return failure('refused', refusal, 403);
+  }
   const hasLeft = () => !res.writableEnded && (res.destroyed || res.closed || visit.req.socket.destroyed);
   const finish = async (leave: (outcome: CallbackOutcome) => void): Promise<CallbackOutcome> => {
     // The token store may have been slow: no code is spent if the response has been sent by now.
@@ -221,7 +202,7 @@ async function finishLogin(
           ? declined(settings.declines, answer, login)
           : await redeemCode(context, visit.req, answer.code, login, scope);
     } finally {
-      if (!res.headersSent) saveForPage(context, request, answer.kind, login, scope, outcome);
+      if (!res.headersSent) saveForPage(context, request, checked, scope, outcome);
     }
     if (outcome.kind !== 'success' || !hasLeft()) return outcome;
     leave(outcome);
@@ -242,8 +223,7 @@ async function finishLogin(
 function saveForPage(
   { pageScopes, returnCookie }: LoginContext,
   { visit, res, popup }: CallbackRequest,
-  answer: CallbackAnswer['kind'],
-  { isStepUp, returnTo, frame }: PendingLogin,
+  { login: { isStepUp, returnTo, frame }, answer }: CheckedCallback,
   scope: readonly string[],
   outcome: CallbackOutcome | undefined,
 ): void {
@@ -251,7 +231,7 @@ function saveForPage(
   // The user may try again, and still wants to go to the page of this login. A popup has none.
   if (!granted && returnTo !== undefined && !frame) returnCookie.remember(visit, res, returnTo);
   const pages = pageScopes();
-  if ((!popup && !pages) || (!granted && !(isStepUp && answer === 'error'))) return;
+  if ((!popup && !pages) || (!granted && !(isStepUp && answer.kind === 'error'))) return;
   const missing = scope.filter((name) => !granted?.includes(name));
   if (popup) popup.noteRefused(missing, outcome?.kind === 'fail');
   else pages?.recordRefused(visit, res, missing);
@@ -323,7 +303,7 @@ function declined(
   const isDecline = declines
     ? Boolean(check.invoke('declines', 'true or false', () => declines({ error, description })))
     : DECLINED.has(error) || (error === 'consent_required' && !isSilent);
-  if (isDecline) return { kind: 'fail', reason: 'declined', info: { message: 'The user declined authorization' } };
+  if (isDecline) return failure('declined', 'The user declined authorization');
   const word = /^[\w.-]{1,64}$/.test(error) ? error : undefined;
   throw new AuthorizationError(
     `The authorization endpoint returned ${word === undefined ? 'an error that is no OAuth error code' : `the error ${word}`}.`,
@@ -337,13 +317,11 @@ const OTHER_SESSION =
 /** Stores the grant of a login that the service and the application accepted. Its session may still fail. */
 async function succeed(
   context: LoginContext,
-  actions: PassportActions,
   request: CallbackRequest,
   { login, tokens, user, info }: FinishedLogin,
 ): Promise<void> {
-  const { grants, clients, advice, returns } = context;
-  const { visit, res, route, popup, manager } = request;
-  const { loops } = advice;
+  const { grants, clients, advice, loops, returns } = context;
+  const { actions, visit, res, route, popup, manager } = request;
   const { returnTo } = login;
   // A login that a page started: if its session is lost, the page sends the browser round again.
   const isCounted = route.establishesSession && (returnTo !== undefined || returns.hasCookie(visit.headers.cookie));
@@ -356,7 +334,7 @@ async function succeed(
     ? // Loaded on first use: most applications connect no second account.
       await (await import('../accounts/connect-account.js')).connectAccount(context, request, tokens, returnTo)
     : new SessionLogin(request, grants, tokens, user);
-  if (!session) return await fail(context, actions, request, refused(OTHER_SESSION, 403));
+  if (!session) return await fail(context, request, failure('refused', OTHER_SESSION, 403));
   if (!route.isConnection) {
     popup?.admit(session.grantId);
     const grant = await session.store();
@@ -377,12 +355,11 @@ async function succeed(
 /** Ends a callback that neither logs in nor is an error. */
 async function fail(
   context: LoginContext,
-  actions: PassportActions,
   request: CallbackRequest,
   { reason, info, status }: CallbackFailure,
 ): Promise<void> {
-  const { loops } = context.advice;
-  const { visit, res, route, popup, report } = request;
+  const { loops } = context;
+  const { actions, visit, res, route, popup, report } = request;
   const page = reason === 'replayed' ? await pageOfLoggedIn(context, request) : undefined;
   const canLoop = page === undefined && reason !== 'foreign' && !popup;
   if (canLoop && loops.redirectsToLogin(route.failureRedirect)) loops.countFailure(visit, res);

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Advice } from '../advice/advice.js';
 import type { LoginReturns } from '../advice/login-returns.js';
+import type { LoopGuard } from '../advice/loop-guard.js';
 import type { OpenStrategy } from '../advice/open-strategies.js';
 import type { ApiClient } from '../api/api-client.js';
 import type { CredentialSource } from '../api/api-context.js';
@@ -39,6 +40,7 @@ export interface LoginRuntime {
 /** What the logins of one strategy share. */
 export interface LoginContext extends Omit<LoginRuntime, 'logins'> {
   readonly advice: Advice;
+  readonly loops: LoopGuard;
   readonly pendingLogins: PendingLogins;
   readonly usedLogins: UsedLogins<CallbackOutcome>;
   /** The authorization request up to its `state`, for the strategy's own `callbackURL` and `scope`. */
@@ -82,7 +84,7 @@ export interface CallbackFailure {
   /** `replayed`: the state is unknown or used. `foreign`: it is another strategy's. `abandoned`: the browser left. */
   readonly reason: 'refused' | 'replayed' | 'foreign' | 'declined' | 'denied' | 'abandoned';
   readonly info: unknown;
-  readonly status?: number;
+  readonly status?: number | undefined;
 }
 
 /** The service issued tokens, and the application accepted the user. */

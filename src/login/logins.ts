@@ -22,7 +22,8 @@ function createLogins(runtime: LoginRuntime): LoginContext {
     get popups() {
       return runtime.popups;
     },
-    advice: new Advice({ strategy: openStrategy, grants, clients, loops: new LoopGuard(returns) }),
+    advice: new Advice(openStrategy, grants, clients),
+    loops: new LoopGuard(returns),
     pendingLogins: new PendingLogins(settings, service),
     usedLogins: new UsedLogins({ namespace: encodeURIComponent(`${name}.${service}`), clock }),
     defaultRequest: authorizationRequest(settings, callbackURL, scope),
