@@ -276,12 +276,7 @@ export class ApiClient {
 
 // Not declared in the class: it is for Node's inspector, and no part of the public interface.
 Object.defineProperty(ApiClient.prototype, Symbol.for('nodejs.util.inspect.custom'), {
-  value(
-    this: ApiClient,
-    _depth: number,
-    options: object,
-    inspect: (value: unknown, options: object) => string,
-  ): string {
+  value(this: ApiClient, _depth: number, options: object, inspect: (value: unknown, options: object) => string) {
     return `ApiClient ${inspect(this.toJSON(), options)}`;
   },
 });

@@ -155,12 +155,7 @@ const CODES: Readonly<Partial<Record<TransportFault, string>>> = {
  *
  * @param sent True if this request or an earlier one of the same call may have reached the service
  */
-export function failedCall(
-  fault: TransportError,
-  method: string,
-  path: string,
-  sent: boolean,
-): ServiceUnavailableError | ApiError | TokenResponseError {
+export function failedCall(fault: TransportError, method: string, path: string, sent: boolean): OAuthAppError {
   if (fault.kind === 'address')
     return new TokenResponseError(`${method} ${shown(path)}: ${fault.message}.`, { code: 'ERR_ORGANIZATION_DOMAIN' });
   if (fault.kind === 'too-large' || fault.kind === 'encoding' || fault.kind === 'protocol') {
@@ -194,13 +189,13 @@ function shown(path: string): string {
  */
 export function serviceMessage(data: unknown, accessToken: string): string | undefined {
   const error = field(data, 'error');
-  const message = nonEmptyText(field(error, 'message'));
+  const message = joined(field(error, 'message'));
   const text =
     (message && withCode(message, field(error, 'code'))) ??
     listOfErrors(data) ??
     joined(error, field(data, 'error_description')) ??
     joined(field(data, 'title'), field(data, 'detail')) ??
-    nonEmptyText(field(data, 'message'));
+    joined(field(data, 'message'));
   const line = text === undefined ? '' : oneLine(text, accessToken);
   return line === '' ? undefined : line;
 }
@@ -208,9 +203,9 @@ export function serviceMessage(data: unknown, accessToken: string): string | und
 function listOfErrors(data: unknown): string | undefined {
   const entries = listOf(field(data, 'errors')).flatMap((entry) => {
     const error = field(entry, 'error');
-    const key = nonEmptyText(field(error, 'key'));
+    const key = joined(field(error, 'key'));
     return listOf(field(error, 'errors')).map((one) => {
-      const text = withCode(nonEmptyText(field(one, 'message')) ?? '', field(one, 'code'));
+      const text = withCode(joined(field(one, 'message')) ?? '', field(one, 'code'));
       return key === undefined ? text : `${key}: ${text}`;
     });
   });
@@ -221,9 +216,9 @@ function withCode(message: string, code: unknown): string {
   return typeof code === 'string' || typeof code === 'number' ? `${message} (${code})` : message;
 }
 
-function joined(title: unknown, detail: unknown): string | undefined {
-  const parts = [nonEmptyText(title), nonEmptyText(detail)].filter((part) => part !== undefined);
-  return parts.length === 0 ? undefined : parts.join(': ');
+/** Joins the texts among the values; `undefined` if there is none. */
+function joined(...values: readonly unknown[]): string | undefined {
+  return values.filter((value) => typeof value === 'string' && value !== '').join(': ') || undefined;
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
@@ -239,10 +234,6 @@ function oneLine(text: string, accessToken: string): string {
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value.slice(0, MAX_ENTRIES) : [];
-}
-
-function nonEmptyText(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
 }
 
 /** Returns an own field of a parsed body; `undefined` if the body is not an object or lacks the field. */
