@@ -27,7 +27,7 @@ import {
 import { HostPatterns } from './oauth/host-patterns.js';
 import type { EndsGrant } from './oauth/refusal.js';
 import type { ApplicationGrant, TokenParams } from './oauth/token-endpoint.js';
-import type { GrantedScopes } from './oauth/token-response.js';
+import { type GrantedScopes, TEN_YEARS_S } from './oauth/token-response.js';
 import { Secret } from './redaction.js';
 import type { TokenStore } from './stores/token-store.js';
 import { MAX_TIMER_MS } from './waiting.js';
@@ -230,8 +230,8 @@ interface Changed {
   readonly cache: { readonly max: number; readonly ttl: number } | undefined;
 }
 
-const DAY_S = 24 * 60 * 60;
-const seconds = check.number(0, DAY_S, 'seconds');
+/** Reads seconds, up to a day. */
+const seconds = check.number(0, 24 * 60 * 60, 'seconds');
 
 const cacheLimits = check.group({
   max: check.withDefault(10_000, check.integer(1, 100_000_000, 'grants')),
@@ -322,7 +322,7 @@ export const READERS: check.Readers<
   clientAuthentication: check.withDefault(DEFAULTS.clientAuthentication, check.oneOf('body', 'basic', 'basic-raw')),
   endsGrant: optionalFunction(),
   tokenParams: optional(orFunction(check.tokenParams)),
-  accessTokenLifetime: optional(check.number(1, 10 * 365 * DAY_S, 'seconds')),
+  accessTokenLifetime: optional(check.number(1, TEN_YEARS_S, 'seconds')),
   grantedScopes: optionalFunction(),
   authorizationParams: check.withDefault({}, orFunction(check.authorizationParams)),
   scopeSeparator: check.withDefault(' ', check.text),

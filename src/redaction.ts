@@ -52,7 +52,7 @@ export function withoutSecrets(text: string, known: readonly string[] = []): str
 const MAX_MESSAGE_LENGTH = 300;
 
 /** What may be the name or code of an error. */
-const IDENTIFIER = /^\w{1,64}$/;
+const NAME_OR_CODE = /^\w{1,64}$/;
 
 /**
  * Copies an error of other code for use as a `cause`: its name, its code and its message without secrets. HTTP clients, JSON
@@ -60,7 +60,7 @@ const IDENTIFIER = /^\w{1,64}$/;
  */
 export function safeCause(fault: unknown): Error {
   if (!(fault instanceof Error)) return causeOf('Error', `a ${typeof fault} was thrown`, undefined);
-  const name = IDENTIFIER.test(fault.name) ? fault.name : 'Error';
+  const name = NAME_OR_CODE.test(fault.name) ? fault.name : 'Error';
   // A SyntaxError of JSON.parse quotes the text that it could not parse.
   const message = fault instanceof SyntaxError ? 'not valid JSON' : String(fault.message);
   return causeOf(name, message, Reflect.get(fault, 'code'));
@@ -70,5 +70,5 @@ function causeOf(name: string, message: string, code: unknown): Error {
   const cause = new Error(withoutSecrets(message).slice(0, MAX_MESSAGE_LENGTH));
   Object.defineProperty(cause, 'stack', { value: `${name}: ${cause.message}` });
   Object.defineProperty(cause, 'name', { value: name });
-  return typeof code === 'string' && IDENTIFIER.test(code) ? Object.assign(cause, { code }) : cause;
+  return typeof code === 'string' && NAME_OR_CODE.test(code) ? Object.assign(cause, { code }) : cause;
 }

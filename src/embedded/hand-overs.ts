@@ -39,7 +39,7 @@ export const CODE_LIFETIME_MS: number = 60 * 1000;
 const MAX_SESSION_BYTES = 1024 * 1024;
 
 /** How long the token store may take for one operation, in milliseconds. */
-const STORE_LIMIT_MS = 5_000;
+const HAND_OVER_LIMIT_MS = 5_000;
 
 /**
  * Sessions on their way from a popup to its frame. Each stays in the token store; what travels is a random code that names it.
@@ -69,7 +69,7 @@ export class HandOvers {
     const record: StoredHandOver = { ...session, strategy, callbackURL, challenge, expiresAt };
     const sealed = await codec.seal(id, JSON.stringify(record));
     const version = randomInt(1, 2 ** 47);
-    await call(access, (store) => store.set(id, { version, expiresAt, sealed }));
+    await callStore(access, (store) => store.set(id, { version, expiresAt, sealed }));
     return code;
   }
 
@@ -84,7 +84,7 @@ export class HandOvers {
     if (!/^[\w-]{43}$/.test(code)) return undefined;
     const id = idOf(code);
     const find = async () => {
-      const stored = await call(access, (store) => store.get(id));
+      const stored = await callStore(access, (store) => store.get(id));
       const found = stored && parse(await this.#options.codec.open(id, stored.sealed));
       return found && this.#isFor(found, verifier) ? found : undefined;
     };
@@ -94,7 +94,7 @@ export class HandOvers {
       const lock = await access.acquire(id);
       try {
         const found = await find();
-        if (found) await call(access, (store) => store.delete(id));
+        if (found) await callStore(access, (store) => store.delete(id));
         return found;
       } finally {
         await lock.release();
@@ -121,8 +121,8 @@ function idOf(code: string): string {
   return `${HAND_OVER_PREFIX}${createHash('sha256').update(code).digest('base64url')}`;
 }
 
-function call<T>(access: StoreAccess, task: (store: TokenStore) => Promise<T>): Promise<T> {
-  return access.use(task, 'login', STORE_LIMIT_MS);
+function callStore<T>(access: StoreAccess, task: (store: TokenStore) => Promise<T>): Promise<T> {
+  return access.use(task, 'login', HAND_OVER_LIMIT_MS);
 }
 
 function parse(text: string | undefined): StoredHandOver | undefined {

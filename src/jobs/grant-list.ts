@@ -6,11 +6,11 @@ import type { GrantManager } from '../refresh/grant-manager.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { abortable, pause } from '../waiting.js';
 
-/** Time limit of one step of a list, in milliseconds: a page of the store. */
+/** Timeout of one step of a list, in milliseconds. */
 const LIST_MS = 30_000;
-/** How many listed grants are read at once. */
+/** Maximum number of concurrent reads of listed grants. */
 const LISTED_AT_ONCE = 100;
-/** Pauses before further reads of a listed grant whose read failed, in milliseconds: one slow read must not end a list of a million. */
+/** Pauses before retries of a failed read, in milliseconds: one slow read must not end a list of a million. */
 const READ_AGAIN_MS = [500, 2_000];
 
 /** A grant, ended or not, and its id. */
@@ -47,29 +47,26 @@ export async function* storeIds(access: StoreAccess, prefix: string, signal?: Ab
       if (value.startsWith(prefix)) yield value;
     }
   } finally {
-    // Not waited for: after a failure it may hang too.
+    // Not awaited, since it may hang after a failure.
     void ids.return?.()?.catch(() => undefined);
   }
 }
 
 /** Yields items in pages. */
-export async function* pagesOf<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<readonly T[]> {
+export async function* inPages<T>(items: AsyncIterable<T>, size: number): AsyncGenerator<readonly T[]> {
   let page: T[] = [];
   for await (const item of items) {
     page.push(item);
     if (page.length < size) continue;
     yield page;
     page = [];
-    // A store that answers at once (SQLite, memory) would keep the process from everything else, for minutes.
+    // A store that answers at once (SQLite, memory) would block the event loop for minutes.
     await new Promise((resolve) => setImmediate(resolve));
   }
   yield page;
 }
 
-/**
- * Yields each grant of a strategy, ended ones included: page by page, so that the memory that it takes does not depend on their
- * number. @throws like {@link storeIds}, once the store fails for seconds
- */
+/** Yields each grant of a strategy, ended ones included. Holds one page. @throws like {@link storeIds}, once the store fails for seconds */
 export async function* allGrants(
   manager: Pick<GrantManager, 'access' | 'repository'>,
   signal?: AbortSignal,
@@ -85,7 +82,7 @@ export async function* allGrants(
     }
     return await repository.peek(id);
   };
-  for await (const page of pagesOf(storeIds(access, repository.storeId(''), signal), LISTED_AT_ONCE)) {
+  for await (const page of inPages(storeIds(access, repository.storeId(''), signal), LISTED_AT_ONCE)) {
     const reads = page.map(async (storeId): Promise<ListedGrant[]> => {
       const grantId = repository.grantId(storeId);
       const grant = grantId === undefined ? undefined : await peekWithRetry(grantId);
@@ -95,7 +92,7 @@ export async function* allGrants(
   }
 }
 
-/** Yields what is known of each grant. @throws like {@link allGrants} */
+/** Yields a summary of each grant. @throws like {@link allGrants} */
 export async function* grantList(manager: GrantManager, signal?: AbortSignal): AsyncGenerator<GrantSummary, void> {
   for await (const [grantId, grant] of allGrants(manager, signal)) yield summaryOf(grantId, grant, manager.clock());
 }

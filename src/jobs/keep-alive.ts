@@ -1,20 +1,19 @@
 import { number, readOptions, withDefault } from '../checks.js';
 import { isUnusable } from '../grants/grant.js';
+import { TEN_YEARS_S } from '../oauth/token-response.js';
 import type { KeepAliveResult } from '../options.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import type { Refresher } from '../refresh/refresher.js';
 import { abortable, pause } from '../waiting.js';
 import { abortSignal, allGrants } from './grant-list.js';
 
-const MAX_AGE_SECONDS = 10 * 365 * 24 * 60 * 60;
-
-/** Most refreshes that run at once: a slow endpoint slows the whole down. */
+/** Maximum number of concurrent refreshes. */
 const MAX_RUNNING = 32;
 
-/** How often a refresh waits before it is tried: the clock may be behind the timer, or stand still in a test. */
+/** Maximum number of waits before a refresh: the clock may be behind the timer, or stand still in a test. */
 const MAX_WAITS = 3;
 
-/** The options, read. */
+/** The checked options. */
 export interface KeepAliveSettings {
   /** Seconds. */
   readonly olderThan: number;
@@ -25,17 +24,16 @@ export interface KeepAliveSettings {
 /** Reads the options. @throws ConfigurationError that names the wrong one */
 export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
   return readOptions<KeepAliveSettings>('keepAlive', options, {
-    olderThan: number(0, MAX_AGE_SECONDS, 'seconds'),
+    olderThan: number(0, TEN_YEARS_S, 'seconds'),
     rate: withDefault(10, number(0.01, 1000, 'refreshes a second')),
     signal: abortSignal,
   });
 }
 
 /**
- * Refreshes the grants whose tokens are older than some seconds, evenly spaced. The lock of each grant, and the read under it,
- * keep several processes from refreshing one twice. While the token endpoint is down, or asks for a pause, it waits.
- *
- * What has no refresh token is left alone: the application's is asked for at its use. Ended grants are skipped.
+ * Refreshes the grants whose tokens are older than `olderThan`, evenly spaced. The lock of each grant, and the read under it, keep
+ * several processes from refreshing one twice. It waits while the token endpoint is down or asks for a pause. Ended grants, and
+ * grants without a refresh token, are skipped.
  *
  * @throws the signal's reason, and whatever the iteration throws; ServiceUnavailableError once the strategy is closed
  */

@@ -33,7 +33,7 @@ export interface NewLogin {
   readonly scope?: string | undefined;
   /** Identifies the user who was logged in when the login began: see `RequestGrants.userMarkOf`. */
   readonly userMark: string;
-  /** The frame that a popup logs in, instead of its own browser window. */
+  /** The frame that a popup logs in, instead of itself. */
   readonly frame?: FrameTarget | undefined;
   /** The option `state` of `passport.authenticate`. */
   readonly data?: Readonly<Record<string, unknown>> | undefined;

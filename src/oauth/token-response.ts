@@ -172,7 +172,8 @@ function readTokenSet(body: TokenResponseFields, context: TokenResponseContext):
 
 const DAY_S = 24 * 60 * 60;
 const YEAR_S = 365 * DAY_S;
-const TEN_YEARS_S = 10 * YEAR_S;
+/** Ten years in seconds. */
+export const TEN_YEARS_S: number = 10 * YEAR_S;
 const MIN_GUESS_S = 60;
 
 /** Assumed if nothing states the lifetime of a token that can be replaced. */

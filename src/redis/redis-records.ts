@@ -48,7 +48,7 @@ local stored = redis.call('get', KEYS[1])
 if not stored then return 0 end
 local isJson, grant = pcall(cjson.decode, stored)
 if not isJson or type(grant) ~= 'table' or grant.version ~= tonumber(ARGV[1]) then return 0 end`;
-const UPDATE = `${HAS_VERSION}
+const UPDATE_SCRIPT = `${HAS_VERSION}
 redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])${TELL}`;
 const DELETE = `if redis.call('del', KEYS[1]) == 0 then return 0 end${TELL}`;
 const DELETE_VERSION = `${HAS_VERSION}
@@ -135,9 +135,9 @@ export function redisRecords(
     },
     update: async (id, grant, version) => {
       const record = [JSON.stringify(grant), ttlMsOf(id, ttl), ...telling(id, updateMessage(id, grant, version))];
-      let saved = await run('update', UPDATE, id, version, ...record);
+      let saved = await run('update', UPDATE_SCRIPT, id, version, ...record);
       // A save that is repeated since no replica has confirmed it finds its own record.
-      if (!saved.isDone && replicas > 0) saved = await run('update', UPDATE, id, grant.version, ...record);
+      if (!saved.isDone && replicas > 0) saved = await run('update', UPDATE_SCRIPT, id, grant.version, ...record);
       if (saved.isDone && !saved.isConfirmed)
         throw new TokenStoreError(
           `Expected ${replicas} replicas of Redis to confirm a saved grant within ${REPLICA_MS} ms, got fewer.`,

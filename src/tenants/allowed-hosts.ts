@@ -37,7 +37,7 @@ export class AllowedHosts {
    */
   check(option: string, address: string): void {
     const url = new URL(address);
-    if (!this.#hosts.allows(url)) throw refused(option, url.host);
+    if (!this.#hosts.allows(url)) throw refusedHost(option, url.host);
   }
 
   /**
@@ -51,7 +51,7 @@ export class AllowedHosts {
     if (this.#hosts.mayBePrivate(hostname)) return;
     const found = await withTimeout(lookup(hostname, { all: true }), LOOKUP_MS, () => new Error()).catch(() => []);
     if (found.some((one) => this.refusesAddress(hostname, one.address)))
-      throw refused(option, `${hostname}, which leads to a private network`);
+      throw refusedHost(option, `${hostname}, which leads to a private network`);
   }
 
   /** Returns true if no connection to a host may be made at an address. */
@@ -60,7 +60,7 @@ export class AllowedHosts {
   }
 }
 
-function refused(option: string, host: string): ConfigurationError {
+function refusedHost(option: string, host: string): ConfigurationError {
   return new ConfigurationError(
     `${option}: the host ${host} is not one of allowedHosts, so nothing was sent. Private addresses have to be listed exactly.`,
     { option, code: 'ERR_TENANT_HOST' },

@@ -1,7 +1,7 @@
 import { nameOfTenant, publicName } from '../errors.js';
 import { GrantCodec, type GrantSummary, summaryOf } from '../grants/grant.js';
 import { GrantRepository } from '../grants/grant-repository.js';
-import { pagesOf, storeIds } from '../jobs/grant-list.js';
+import { inPages, storeIds } from '../jobs/grant-list.js';
 import type { Secret } from '../redaction.js';
 import { StoreAccess } from '../stores/store-access.js';
 import type { TokenStore } from '../stores/token-store.js';
@@ -58,7 +58,7 @@ export class TenantGrants {
   /** Yields what is known of each grant of one tenant, or of all. @throws like {@link ids} */
   async *summaries(tenant: string | undefined, signal?: AbortSignal): AsyncGenerator<TenantGrantSummary> {
     const { clock } = this.#options;
-    for await (const page of pagesOf(this.ids(tenant, signal), AT_ONCE)) {
+    for await (const page of inPages(this.ids(tenant, signal), AT_ONCE)) {
       const reads = page.map(async ({ id, ...login }) => {
         const record = await this.#access.use((store) => store.get(id), 'get', READ_MS);
         const grant = record && (await this.#codec.decode(id, record));
@@ -87,7 +87,7 @@ export class TenantGrants {
   /** Calls `remove` for each grant of a tenant, some at once. Tries all of them before it throws. */
   async deleteAll(tenant: string, remove: (login: TenantLogin) => Promise<void>): Promise<void> {
     const failures: unknown[] = [];
-    for await (const page of pagesOf(this.ids(tenant), AT_ONCE))
+    for await (const page of inPages(this.ids(tenant), AT_ONCE))
       for (const result of await Promise.allSettled(page.map(remove)))
         if (result.status === 'rejected') failures.push(result.reason);
     if (failures.length > 0) throw failures[0];

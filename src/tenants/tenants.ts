@@ -51,7 +51,7 @@ interface Parts {
 }
 
 /** Returns the working parts of a {@link Tenants}, or of an object that Passport derived from one. */
-function partsOf(tenants: Tenants): Parts {
+function internalsOf(tenants: Tenants): Parts {
   return Reflect.get(tenants, PARTS);
 }
 
@@ -117,7 +117,7 @@ export class Tenants implements ManyStrategies {
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    void partsOf(this).requests.authenticate(req, actions, options);
+    void internalsOf(this).requests.authenticate(req, actions, options);
   }
 
   /**
@@ -129,7 +129,7 @@ export class Tenants implements ManyStrategies {
   client({ tenant, grantId }: GrantPlace): ApiClient {
     const id = checkedId(this.name, grantId);
     const find = async () => (await strategyOf(this, tenant)).client(id);
-    return partsOf(this).unknownClient(id, canonicalTenant(tenant), find);
+    return internalsOf(this).unknownClient(id, canonicalTenant(tenant), find);
   }
 
   /** Resolves to what is known of a grant, or to `undefined` if there is none. @throws like {@link importGrant} */
@@ -174,14 +174,14 @@ export class Tenants implements ManyStrategies {
     const name = canonicalOrThrow(this.name, place.tenant);
     const ids = [place.grantId].flat();
     for (const id of ids) checkedId(this.name, id);
-    const { deleteGrant } = partsOf(this);
+    const { deleteGrant } = internalsOf(this);
     const deletions = await Promise.allSettled(ids.map((id) => deleteGrant({ tenant: name, grantId: id })));
     for (const deletion of deletions) if (deletion.status === 'rejected') throw deletion.reason;
   }
 
   /** Deletes all grants of a tenant, also of one that the directory does not know. @throws ConfigurationError with the code `ERR_NO_LIST`; TokenStoreError */
   async deleteTenant(tenant: string): Promise<void> {
-    const { grants, deleteGrant } = partsOf(this);
+    const { grants, deleteGrant } = internalsOf(this);
     await grants.deleteAll(canonicalOrThrow(this.name, tenant), deleteGrant);
   }
 
@@ -194,7 +194,7 @@ export class Tenants implements ManyStrategies {
       signal: abortSignal,
     });
     try {
-      yield* partsOf(this).grants.summaries(
+      yield* internalsOf(this).grants.summaries(
         tenant === undefined ? undefined : canonicalOrThrow(this.name, tenant),
         signal,
       );
@@ -212,7 +212,7 @@ export class Tenants implements ManyStrategies {
   }: KeepAliveOptions & { readonly tenant?: string | undefined }): Promise<KeepAliveResult> {
     if (tenant !== undefined) return await (await strategyOf(this, tenant)).keepAlive(options);
     const known = new Set<string>();
-    for await (const login of partsOf(this).grants.ids(undefined, options.signal)) known.add(login.tenant);
+    for await (const login of internalsOf(this).grants.ids(undefined, options.signal)) known.add(login.tenant);
     const sum = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
     for (const one of known) {
       const strategy = await strategyOf(this, one).catch(() => undefined);
@@ -225,12 +225,12 @@ export class Tenants implements ManyStrategies {
   /** Makes the next use of a tenant call `resolve` again, and ends its grace period. */
   forget(tenant: string): void {
     const name = canonicalTenant(tenant);
-    if (name !== undefined) partsOf(this).directory.forget(name);
+    if (name !== undefined) internalsOf(this).directory.forget(name);
   }
 
   /** Waits for running refreshes and saves, then frees the connections. Await it before the process ends. */
   async close(): Promise<void> {
-    const { directory, retiring, http } = partsOf(this);
+    const { directory, retiring, http } = internalsOf(this);
     await Promise.all([...directory.strategies.map((strategy) => strategy.close()), ...retiring]);
     await Promise.all(http.map((one) => one.close()));
   }
@@ -239,7 +239,7 @@ export class Tenants implements ManyStrategies {
 /** Returns the strategy of a tenant. @throws TenantError, ServiceUnavailableError, ConfigurationError, which name the strategy */
 async function strategyOf(tenants: Tenants, tenant: unknown): Promise<Strategy> {
   try {
-    return await partsOf(tenants).directory.get(canonicalOrThrow(tenants.name, tenant));
+    return await internalsOf(tenants).directory.get(canonicalOrThrow(tenants.name, tenant));
   } catch (error) {
     throw ofStrategy(error, tenants.name);
   }
