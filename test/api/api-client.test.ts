@@ -248,6 +248,7 @@ describe('an answer that is no success is an ApiError', () => {
 });
 
 test('neither inspection nor JSON shows more of a client than may be logged', threats(23), () => {
+  const { client } = createFixture(server.origin);
   const baseUrl = `${server.origin}/api/v2`;
   const plain = { authorized: true, grantId: 'grant-1', organizationDomain: undefined, baseUrl };
   expect(JSON.parse(JSON.stringify(client))).toEqual(plain);
@@ -272,7 +273,7 @@ describe('a token that the API refuses', () => {
     server.always(refuseFirstWith(status, challenge));
     expect(await client.post('/projects', { json: {} })).toEqual({ ok: true });
     expect(targets()).toEqual(['POST /api/v2/projects', 'POST /api/v2/projects']);
-    expect(source).toMatchObject({ refreshes: 1, settledWith: [true] });
+    expect([source.refreshes, source.settledWith]).toEqual([1, [true]]);
   });
 
   test('is not tried a third time', async () => {
@@ -495,7 +496,7 @@ describe('a stream', () => {
     server.next(faulty.json({}, 503));
     server.next(faulty.answer(200, {}, 'body'));
     expect((await buffer((await client.stream('GET', '/export')).body)).toString()).toBe('body');
-    expect(source).toMatchObject({ refreshes: 1, settledWith: [true] });
+    expect([source.refreshes, source.settledWith]).toEqual([1, [true]]);
     server.next(faulty.json({ error: { message: 'No', code: 1 } }, 403));
     const error = await failure(client.stream('GET', '/export'));
     expect(error).toMatchObject({ status: 403, data: { error: { message: 'No', code: 1 } } });

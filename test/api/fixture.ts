@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, onTestFinished } from 'vitest';
+import { beforeEach, onTestFinished } from 'vitest';
 import type { AccountLimiter } from '../../src/api/account-limiter.js';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
 import {
@@ -10,6 +10,7 @@ import {
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
+import { standIn } from '../support/stand-in.js';
 
 /** Looks like a JWT, as a whole and in its parts. */
 export function tokenOf(name: string): string {
@@ -115,20 +116,30 @@ export function createFixture(origin: string, options: FixtureOptions = {}): Fix
   };
 }
 
+const [currentServer, setServer] = standIn<FaultyServer>('service');
+const [currentClient, setClient] = standIn<ApiClient>('client');
+const [currentSource, setSource] = standIn<MemorySource>('client');
+const [currentHttp, setHttp] = standIn<HttpClient>('client');
+
 /** Of the running test, after {@link startApiForEachTest}: a service that answers as it is told, and a client of it. */
-export let server: FaultyServer;
-export let client: ApiClient;
-export let source: MemorySource;
-export let http: HttpClient;
-export let waits: number[];
+export const server: FaultyServer = currentServer;
+export const client: ApiClient = currentClient;
+export const source: MemorySource = currentSource;
+export const http: HttpClient = currentHttp;
+export const waits: number[] = [];
 
 /** Starts a service and a client before each test of the file or group. */
 export function startApiForEachTest(options: FixtureOptions = {}): void {
   beforeEach(async () => {
-    server = await startFaultyServer();
-    ({ client, source, http, waits } = createFixture(server.origin, options));
+    const started = await startFaultyServer();
+    const fixture = createFixture(started.origin, { ...options, wait: async (ms) => void waits.push(ms) });
+    waits.length = 0;
+    setServer(started);
+    setClient(fixture.client);
+    setSource(fixture.source);
+    setHttp(fixture.http);
+    return () => started.close();
   });
-  afterEach(() => server.close());
 }
 
 /** Starts a further service. It ends with the test. */

@@ -43,7 +43,7 @@ const send = (page: Page, sent: Sent): Promise<number> =>
 
 inChromium('attacks on a frame of the service, in Chromium with third-party cookies %s', threats(93), () => {
   const userIn = async (tab: Page) =>
-    (await (await tab.goto(`${origin}/whoami`))?.json())?.user?.id as string | undefined;
+    (await (await tab.goto(`${origin()}/whoami`))?.json())?.user?.id as string | undefined;
 
   /** Opens the frame, presses the button and approves, and keeps the frame from sending what the popup brings. */
   async function steal(): Promise<Sent> {
@@ -63,7 +63,7 @@ inChromium('attacks on a frame of the service, in Chromium with third-party cook
       await openSite(inFrame());
       const sent = await steal();
       const thief = await profile.tab();
-      await thief.goto(`${origin}/whoami`);
+      await thief.goto(`${origin()}/whoami`);
       const frame = page.frames()[1] as unknown as Page;
       expect(await send(frame, { ...sent, code: forgedCode(world, sent.verifier, Date.now()) })).toBe(403);
       expect(await send(thief, { ...sent, verifier: 'x'.repeat(43) })).toBe(403);
@@ -82,7 +82,7 @@ inChromium('attacks on a frame of the service, in Chromium with third-party cook
       ({ code } = route.request().postDataJSON());
       return route.abort();
     });
-    await own.goto(world.service.embed(`${origin}/board`));
+    await own.goto(world.service.embed(`${origin()}/board`));
     const ended = await openPopup(own);
     await ended.locator('input[name="user"][value="2"]').check();
     await approve(ended);
@@ -97,7 +97,7 @@ inChromium('attacks on a frame of the service, in Chromium with third-party cook
     const frame = page.frames()[1];
     await frame?.evaluate(`globalThis.heard = 0; addEventListener('message', () => { heard += 1; })`);
     await page.evaluate(`window.frames[0].postMessage(${message}, '*')`);
-    for (const elsewhere of [evilOf(origin), siblingOf(origin)]) {
+    for (const elsewhere of [evilOf(origin()), siblingOf(origin())]) {
       // A navigation from outside would cut the link to the opener.
       await Promise.all([
         popup.waitForURL(`${elsewhere}/whoami`),
@@ -118,7 +118,7 @@ inChromium('attacks on a frame of the service, in Chromium with third-party cook
     await show();
     const popup = await openPopup();
     const frame = page.frames()[1];
-    await frame?.goto(`${siblingOf(origin)}/whoami`);
+    await frame?.goto(`${siblingOf(origin())}/whoami`);
     await frame?.evaluate(`globalThis.heard = []; addEventListener('message', ({ data }) => heard.push(data))`);
     await Promise.all([popup.waitForEvent('close'), approve(popup)]);
     // A message of its own comes after those of the popup.
@@ -134,16 +134,16 @@ inChromium('attacks on a frame of the service, in Chromium with third-party cook
       await openSite(options);
       await show('/board', { userId: '2' });
       const script = await inFrameOf().locator('script').textContent();
-      const handle = origin + (/"url":"([^"]+)"/.exec(script ?? '')?.[1] ?? '');
+      const handle = origin() + (/"url":"([^"]+)"/.exec(script ?? '')?.[1] ?? '');
       const victim = await profile.tab();
       await victim.goto(handle);
       await victim.getByText('has not opened this window').waitFor();
-      await victim.goto(`${evilOf(origin)}/whoami`);
+      await victim.goto(`${evilOf(origin())}/whoami`);
       await victim.setContent(`<a href="${handle}">Look</a>`);
       await victim.getByRole('link').click();
       await victim.getByText('has not opened this window').waitFor();
       expect(world.service.requests).toEqual([]);
-      await victim.goto(`${origin}/whoami`);
+      await victim.goto(`${origin()}/whoami`);
       await victim.setContent(`<a href="${handle}" target="_blank">Look</a>`);
       const [opened] = await Promise.all([victim.waitForEvent('popup'), victim.getByRole('link').click()]);
       await opened.locator('input[name="user"][value="1"]').check();
@@ -159,17 +159,17 @@ inChromium('attacks on a frame of the service, in Chromium with third-party cook
   test("the popup leaves the tabs' return cookie alone", async () => {
     await openSite(inFrame({}, {}, { login: '/sign-in' }));
     const tab = await profile.tab();
-    await tab.goto(`${origin}/board?of=tab`);
+    await tab.goto(`${origin()}/board?of=tab`);
     expect(tab.url()).toContain('/sign-in');
-    const kept = async () => (await tab.context().cookies(origin)).filter(({ name }) => name.includes('.return-to.'));
+    const kept = async () => (await tab.context().cookies(origin())).filter(({ name }) => name.includes('.return-to.'));
     const before = await kept();
     expect(before.map(({ value }) => decodeURIComponent(value))).toEqual(['/board?of=tab']);
     await show();
     await logInByPopup();
     expect(await kept()).toEqual(before);
-    await tab.goto(`${origin}/login`);
+    await tab.goto(`${origin()}/login`);
     await approve(tab);
-    await tab.waitForURL(`${origin}/board?of=tab`);
+    await tab.waitForURL(`${origin()}/board?of=tab`);
     await tab.close();
   });
 
@@ -204,8 +204,8 @@ inChromium('attacks on a frame of the service, in Chromium with third-party cook
     await openSite(
       inFrame(sessionWith({ sameSite: 'strict' }), (own) => ({ frameAncestors: [siblingOf(originOf(own))] })),
     );
-    await page.goto(`${siblingOf(origin)}/whoami`);
-    await page.setContent(`<iframe src="${origin}/board?x=1"></iframe>`);
+    await page.goto(`${siblingOf(origin())}/whoami`);
+    await page.setContent(`<iframe src="${origin()}/board?x=1"></iframe>`);
     await logInByPopup();
     expect(await bodyOf().innerText()).toContain('"url":"/board?x=1"');
   });

@@ -75,14 +75,14 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
   test('a login and a logout in a tab leave the frame as it was, and the other way round', threats(93), async () => {
     await openSite(inFrame());
     const tab = await profile.tab();
-    const inTab = async () => (await (await tab.goto(`${origin}/whoami`))?.json())?.user?.id;
+    const inTab = async () => (await (await tab.goto(`${origin()}/whoami`))?.json())?.user?.id;
     const logOut = (where: Pick<Page, 'evaluate'>) =>
       where.evaluate(() => fetch('/logout', { method: 'POST' }).then(({ status }) => status));
     const logInTab = async () => {
-      await tab.goto(`${origin}/login`);
+      await tab.goto(`${origin()}/login`);
       await tab.getByText('Ben').click();
       await approve(tab);
-      await tab.waitForURL(`${origin}/`);
+      await tab.waitForURL(`${origin()}/`);
     };
     const callsApi = () => page.frames()[1]?.evaluate(() => fetch('/projects').then(({ status }) => status));
     await logInTab();
@@ -113,22 +113,22 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
         service: { consent: 'remember' },
       });
       await world.service.approve(
-        `${world.service.authUrl}/oauth/authorize?client_id=${world.service.options.clientID}&response_type=code&scope=project+tm&redirect_uri=${encodeURIComponent(`${origin}/callback`)}`,
+        `${world.service.authUrl}/oauth/authorize?client_id=${world.service.options.clientID}&response_type=code&scope=project+tm&redirect_uri=${encodeURIComponent(`${origin()}/callback`)}`,
       );
-      await page.goto(`${origin.replace('app.localhost', 'evil.localhost')}/whoami`);
-      await page.setContent(`<iframe src="${origin}/login"></iframe>`);
+      await page.goto(`${origin().replace('app.localhost', 'evil.localhost')}/whoami`);
+      await page.setContent(`<iframe src="${origin()}/login"></iframe>`);
       await bodyOf()
         .getByText(kind === 'partitioned' ? '"home":true' : 'ERR_SESSION_COOKIE')
         .waitFor();
-      expect((await (await page.goto(`${origin}/whoami`))?.json())?.user).toBeUndefined();
+      expect((await (await page.goto(`${origin()}/whoami`))?.json())?.user).toBeUndefined();
     }
   });
 
   test('a foreign page can neither frame the button nor open the popup, and gets no message', threats(93), async () => {
     await openSite(inFrame());
-    const evil = `${origin.replace('app.localhost', 'evil.localhost')}/whoami`;
+    const evil = `${origin().replace('app.localhost', 'evil.localhost')}/whoami`;
     await page.goto(evil);
-    await page.setContent(`<iframe src="${origin}/board"></iframe>`);
+    await page.setContent(`<iframe src="${origin()}/board"></iframe>`);
     await expect.poll(() => page.frames()[1]?.url()).toMatch(/^chrome-error:/);
     await show();
     const script = await inFrameOf().locator('script').textContent();
@@ -138,7 +138,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
       await foreign.goto(opener);
       const [popup] = await Promise.all([
         foreign.waitForEvent('popup'),
-        foreign.evaluate(`void window.open(${JSON.stringify(origin + url)}, '_blank', 'popup')`),
+        foreign.evaluate(`void window.open(${JSON.stringify(origin() + url)}, '_blank', 'popup')`),
       ]);
       await popup.getByText('has not opened this window').waitFor();
       await foreign.close();
@@ -159,7 +159,7 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
         },
       }),
     );
-    await page.goto(`${origin}/former`);
+    await page.goto(`${origin()}/former`);
     await show();
     const popup = await openPopup();
     await approve(popup);

@@ -84,9 +84,9 @@ inChromium('in a frame of the service, in Chromium with third-party cookies %s',
         ...inFrame({ framework, callback: leadsBack }, {}, { frame: undefined }),
         service: { consent: 'remember' },
       });
-      await page.goto(`${origin}/login`);
+      await page.goto(`${origin()}/login`);
       await approve(page);
-      await page.waitForURL(`${origin}/`);
+      await page.waitForURL(`${origin()}/`);
       for (let time = 0; time < 2; time++) {
         await show('/board?x=1');
         await bodyOf().getByText('"url":"/board?x=1').waitFor();

@@ -1,15 +1,18 @@
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
 import { beforeEach, onTestFinished } from 'vitest';
 import { type RawAnswer, type RawOptions, rawRequest } from '../support/raw-request.js';
+import { standIn } from '../support/stand-in.js';
+
+const [currentService, setService] = standIn<Emulator>('emulator');
 
 /** The emulator that the running test has started last. The functions below talk to it. */
-export let service: Emulator;
+export const service: Emulator = currentService;
 
 /** Starts an emulator, which ends with the test. */
 export async function startService(options: EmulatorOptions = {}): Promise<Emulator> {
   const started = await startEmulator(options);
   onTestFinished(() => started.close());
-  service = started;
+  setService(started);
   return started;
 }
 

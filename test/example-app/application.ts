@@ -3,6 +3,7 @@ import { type Example, type ExampleOptions, startExample } from '../../example-a
 import type { Choice, Emulator } from '../../src/emulator/index.js';
 import type { Page, Visit } from '../support/browser.js';
 import { FollowingBrowser } from '../support/following-browser.js';
+import { standIn } from '../support/stand-in.js';
 
 /** The example as a test runs it: on a free port, with its service. */
 export interface Application {
@@ -32,10 +33,12 @@ export async function startApplication(options: Partial<ExampleOptions> = {}): P
   };
 }
 
+const [currentApplication, setApplication] = standIn<Application>('example');
+
 /** Of the running test, after {@link startBeforeEach}. */
-export let application: Application;
+export const application: Application = currentApplication;
 /** Of the running test; nobody is logged in. */
-export let browser: FollowingBrowser;
+export const browser: FollowingBrowser = new FollowingBrowser();
 /** How far the clock of {@link movedClock} is ahead, in milliseconds. */
 let movedMs = 0;
 
@@ -63,8 +66,8 @@ export async function restart(options: Partial<ExampleOptions>): Promise<void> {
 
 async function start(options?: Partial<ExampleOptions>): Promise<void> {
   movedMs = 0;
-  application = await startApplication(options);
-  browser = new FollowingBrowser();
+  setApplication(await startApplication(options));
+  browser.clear();
 }
 
 /** Visits a page of the example with the browser of the test. */

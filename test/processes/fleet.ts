@@ -6,6 +6,7 @@ import { openStore } from '../support/open-store.mjs';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { type SharedStore, Worker } from '../support/processes.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
+import { standIn } from '../support/stand-in.js';
 import { byUser, startWorld } from '../support/world.js';
 
 /** A store that several processes share, with its server. */
@@ -19,17 +20,19 @@ export interface StoreServer {
   stop(): Promise<void>;
 }
 
+const [currentStore, setStore] = standIn<StoreServer>('store');
+
 /** That of the tests of {@link overEachStore}. */
-export let store: StoreServer;
+export const store: StoreServer = currentStore;
 
 /** Groups tests over a store that processes can share, once for each that is installed here. */
 export function overEachStore(title: string, options: TestOptions, tests: (name: string) => void): void {
   const overStore = (name: string, isInstalled: boolean, start: () => Promise<StoreServer>) =>
     describe.skipIf(!isInstalled)(title.replace('%s', name), options, () => {
       beforeAll(async () => {
-        store = await start();
+        setStore(await start());
       });
-      afterAll(() => store?.stop());
+      afterAll(() => store.stop());
       tests(name);
     });
   overStore('Redis', hasRedis(), async () => {

@@ -5,14 +5,18 @@ import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
 import { hasChromium, startProfile, type Visit } from './chromium.js';
 import { inFrame } from './framed.js';
 import { open, world } from './one-world.js';
+import { standIn } from './stand-in.js';
 import type { World, WorldOptions } from './world.js';
 
+const [currentProfile, setProfile] = standIn<Visit>('browser');
+const [currentPage, setPage] = standIn<Page>('tab');
+
 /** The browser's profile, in tests of {@link inChromium}. */
-export let profile: Visit;
+export const profile: Visit = currentProfile;
 /** A tab of it, a new one for each test. */
-export let page: Page;
+export const page: Page = currentPage;
 /** Of the application, after {@link openSite}. */
-export let origin: string;
+export const origin = (): string => siteOf(world.url);
 
 /** Groups tests in Chromium, with third-party cookies allowed and with them blocked. */
 export function inChromium(
@@ -24,14 +28,15 @@ export function inChromium(
   for (const mode of ['allowed', 'blocked'] as const) {
     describe.skipIf(!hasChromium())(title.replace('%s', mode), options, () => {
       beforeAll(async () => {
-        profile = await startProfile(mode);
+        setProfile(await startProfile(mode));
       });
       beforeEach(async () => {
         await profile.page.context().clearCookies();
-        page = await profile.tab();
-        return () => page.close();
+        const tab = await profile.tab();
+        setPage(tab);
+        return () => tab.close();
       });
-      afterAll(() => profile?.close());
+      afterAll(() => profile.close());
       tests(mode);
     });
   }
@@ -39,22 +44,22 @@ export function inChromium(
 
 /** Starts a service, and an application as another site. */
 export async function openSite(options: WorldOptions): Promise<void> {
-  await open(options);
-  origin = originOf(world);
+  originOf(await open(options));
 }
 
 /** Shows a page of the application in a frame of the service, and returns the address of the page around. */
 export async function show(path = '/board', user?: { readonly userId: string }): Promise<string> {
-  const address = world.service.embed(origin + path, user);
+  const address = world.service.embed(origin() + path, user);
   await page.goto(address);
   return address;
 }
 
+const siteOf = (url: string) => url.replace('127.0.0.1', 'app.localhost');
+
 /** The application as another site than the service; its siblings are below it. */
 export function originOf({ url, service }: World): string {
-  const origin = url.replace('127.0.0.1', 'app.localhost');
-  service.register({ clientID: service.options.clientID, redirectUrls: [`${origin}/callback`] });
-  return origin;
+  service.register({ clientID: service.options.clientID, redirectUrls: [`${siteOf(url)}/callback`] });
+  return siteOf(url);
 }
 
 /** An application whose frame names its user by the service's signed token. */
