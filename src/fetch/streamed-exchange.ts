@@ -2,7 +2,7 @@ import { pipeline, Readable, type Transform } from 'node:stream';
 import type { ResponseMode } from '../api/response.js';
 import type { Deadlines } from '../http/deadlines.js';
 import { type ContentEncoding, decodedHeaders, decodingError } from '../http/decoding.js';
-import { decodeHeaders, Exchange, wholeBody } from '../http/exchange.js';
+import { decodeHeaders, Exchange } from '../http/exchange.js';
 import { type HttpRequest, type HttpResponse, type HttpStream, headerValue } from '../http/message.js';
 import type { TransportError } from '../http/transport-error.js';
 
@@ -232,8 +232,8 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
   }
 
   protected override complete(): void {
-    const { status, headers } = this;
-    if (this.#isEarly) this.handOver({ status, headers: decodeHeaders(headers), body: wholeBody(this.chunks) });
+    const { status, headers, chunks } = this;
+    if (this.#isEarly) this.handOver({ status, headers: decodeHeaders(headers), body: Buffer.concat(chunks) });
     else super.complete();
   }
 }

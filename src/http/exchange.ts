@@ -234,8 +234,8 @@ export type ExchangeKind<R> = new (
 /** Receives the complete response. */
 export class BufferedExchange extends Exchange<HttpResponse> {
   protected override complete(): void {
-    const { status, headers, bodyHeaders, encoding } = this;
-    const body = wholeBody(this.chunks);
+    const { status, headers, bodyHeaders, encoding, chunks } = this;
+    const body = chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? NO_BODY);
     if (encoding === 'identity') {
       this.handOver(new BufferedResponse(status, headers, bodyHeaders, body));
       return;
@@ -269,19 +269,11 @@ class BufferedResponse implements HttpResponse {
   }
 }
 
-/** Returns the parts of a body as one. Most arrive in one piece, which is not copied. */
-export function wholeBody(chunks: readonly Buffer[]): Buffer {
-  return chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? NO_BODY);
-}
-
 /** Returns the error for a fault of the stream that the caller passed as a body: the stream's error, if it has one. */
 function uploadFault(body: HttpRequest['body'], fault: unknown): unknown {
   // undici has destroyed the stream with this error.
-  if (faultCode(fault) === 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH') {
-    return new TypeError(
-      'body: the stream has another length than the header Content-Length gives; expected as many bytes',
-    );
-  }
+  if (faultCode(fault) === 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH')
+    return new TypeError('body: expected a stream with as many bytes as the header Content-Length says');
   if (typeof body !== 'object' || body === null || !('errored' in body) || !body.destroyed) return undefined;
   if (body.errored !== null) return body.errored === fault ? fault : undefined;
   if (faultCode(fault) !== 'UND_ERR_ABORTED') return undefined;

@@ -87,7 +87,7 @@ const FORMAT_ADVICE = {
 } as const;
 
 const TWO_READINGS =
-  " They have characters that servers read in two ways: clientAuthentication 'basic' form-encodes them (RFC 6749, 2.3.1), 'basic-raw' does not, for servers that do not decode.";
+  " Servers read some of their characters in two ways: clientAuthentication 'basic' form-encodes them (RFC 6749, 2.3.1), 'basic-raw' does not, for servers that do not decode.";
 
 /** Client of the service's token endpoint. Its calls reject with `TokenError`, `TokenResponseError` or `ServiceUnavailableError`. */
 export class TokenEndpoint {
@@ -115,18 +115,19 @@ export class TokenEndpoint {
 
   /** Exchanges an authorization code for tokens, without a slot: a code is short-lived. @see RFC 6749, 4.1.3 */
   async exchangeCode({ code, redirectUri, codeVerifier, scope }: AuthorizationCode): Promise<TokenSet> {
-    const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
-    const secrets = codeVerifier === undefined ? [code] : [code, codeVerifier];
     const target = redirectUri === undefined ? {} : { redirect_uri: redirectUri };
-    const sending = this.#send('authorization_code', { ...target, code, ...proof }, secrets);
+    const proof = codeVerifier === undefined ? {} : { code_verifier: codeVerifier };
     // Anyone can send a code that does not come from a login. It must not pause the refreshes of all users.
-    if (redirectUri !== undefined)
-      sending.then(
-        () => this.pauses.exchanged(),
-        (error: unknown) => this.pauses.exchanged(error),
-      );
-    const tokens = await sending;
-    return tokens.scope === undefined ? { ...tokens, scope } : tokens;
+    const pauses = redirectUri === undefined ? undefined : this.pauses;
+    try {
+      const secrets = [code, codeVerifier ?? ''];
+      const tokens = await this.#send('authorization_code', { ...target, code, ...proof }, secrets);
+      pauses?.exchanged();
+      return { ...tokens, scope: tokens.scope ?? scope };
+    } catch (error) {
+      pauses?.exchanged(error);
+      throw error;
+    }
   }
 
   /**
@@ -164,15 +165,14 @@ export class TokenEndpoint {
   }
 
   #advice(grantType: string, error: string | undefined, status: number): string {
-    if (error === 'invalid_client') return this.#request.isAmbiguous ? TWO_READINGS : '';
+    const readings = this.#request.isAmbiguous ? TWO_READINGS : '';
+    if (error === 'invalid_client') return readings;
     const isRefresh = grantType === 'refresh_token';
     if (error === undefined && status === 401 && !isRefresh)
-      return ` Check the options clientID and clientSecret.${this.#request.isAmbiguous ? TWO_READINGS : ''}`;
-    const isFormat = status === 415 || (!isRefresh && ABOUT_THE_FORMAT.has(error));
-    if (isFormat) return FORMAT_ADVICE[this.#options.tokenRequest];
-    const mayEnd = isRefresh && !ABOUT_THE_CLIENT.has(error);
-    const advice = ' If that means that the refresh token is dead, set the option endsGrant.';
-    return mayEnd && !this.#options.endsGrant ? advice : '';
+      return ` Check the options clientID and clientSecret.${readings}`;
+    if (status === 415 || (!isRefresh && ABOUT_THE_FORMAT.has(error))) return FORMAT_ADVICE[this.#options.tokenRequest];
+    if (!isRefresh || ABOUT_THE_CLIENT.has(error) || this.#options.endsGrant) return '';
+    return ' If that means that the refresh token is dead, set the option endsGrant.';
   }
 
   /** Warns once about a refresh token that is refused again: if it is dead, its user is stuck. */
@@ -185,10 +185,11 @@ export class TokenEndpoint {
       return;
     }
     this.#refused = undefined;
+    const found = `with status ${refusal.status} and ${shownBody(refusal)}`;
+    const condition = `({ error, description, status, body }) => error === 'invalid_grant' || (${matchingCondition(refusal)})`;
     process.emitWarning(
-      `The token endpoint refused the same refresh token again, with status ${refusal.status} and ${shownBody(refusal)}. The grant is kept, and each refresh fails. ` +
-        "If this answer means that the refresh token is dead, set the option endsGrant, such as ({ error, description, status, body }) => error === 'invalid_grant' || " +
-        `(${matchingCondition(refusal)})`,
+      `The token endpoint refused the same refresh token again, ${found}. The grant is kept, and each refresh fails. ` +
+        `If this answer means that the refresh token is dead, set the option endsGrant, such as ${condition}`,
       { code: 'ERR_REFRESH_REFUSED' },
     );
   }

@@ -112,7 +112,7 @@ describe('a body that is sent once', () => {
   test.each(['a', 'abc'])('is refused if it has another length than it comes with: %s', async (content) => {
     const call = client.post('/storages', { body: Readable.from([content]), headers: { 'Content-Length': 2 } });
     await expect(call).rejects.toThrow(
-      new TypeError('body: the stream has another length than the header Content-Length gives; expected as many bytes'),
+      new TypeError('body: expected a stream with as many bytes as the header Content-Length says'),
     );
   });
 
