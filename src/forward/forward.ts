@@ -1,6 +1,6 @@
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import { clientProperty, type Handler, type ManyStrategies, manyOf } from '../middleware/api-client.js';
+import { clientProperty, type Handler, type ManyStrategies, manyHandlers } from '../middleware/api-client.js';
 import { refuseFramework } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { AllowList } from './allow-list.js';
@@ -35,7 +35,7 @@ export function forward(strategy: Strategy | ManyStrategies, options: ForwardOpt
     allow: AllowList.read,
     property: clientProperty,
   });
-  const many = manyOf(strategy);
+  const many = manyHandlers.get(strategy);
   if (many) return many.each((one) => forward(one, options));
   const { api, settings } = runtimeOf(strategy);
   const forwarding = { api, strategyName: settings.name, allow, property };

@@ -25,17 +25,8 @@ export interface ManyHandlers {
   logout(): Handler;
 }
 
-const manyHandlers = new WeakMap<object, ManyHandlers>();
-
-/** Makes an object one that stands in for many strategies. */
-export function standIn(object: ManyStrategies, middleware: ManyHandlers): void {
-  manyHandlers.set(object, middleware);
-}
-
-/** Returns the middleware of an object that stands in for many strategies; `undefined` for a strategy. */
-export function manyOf(strategy: object): ManyHandlers | undefined {
-  return manyHandlers.get(strategy);
-}
+/** The middleware of each object that stands in for many strategies. */
+export const manyHandlers: WeakMap<object, ManyHandlers> = new WeakMap();
 
 /** Options of {@link apiClient}. */
 export interface ApiClientOptions {
@@ -49,13 +40,8 @@ export const clientProperty: Optional<string> = withDefault('apiClient', (option
   throw optionError(option, 'expected the name of a request property');
 });
 
-/** Names of the strategies whose clients are attached under a property; `undefined` where several share it. */
-const strategyNames = new Map<string, string | undefined>();
-
-/** Returns the name of the one strategy whose clients are attached under a property, for errors of requests that have none. */
-export function strategyNameFor(property: string): string | undefined {
-  return strategyNames.get(property);
-}
+/** Strategies by the property of their clients, for errors of requests that have none; `undefined` where several share it. */
+export const strategyNames: Map<string, string | undefined> = new Map();
 
 /**
  * Creates middleware that finds the request's grant, refreshes it if it is due, and attaches an `ApiClient`.
@@ -67,7 +53,7 @@ export function strategyNameFor(property: string): string | undefined {
  */
 export function apiClient(strategy: Strategy | ManyStrategies, options: ApiClientOptions = {}): Handler {
   const { property } = readOptions('apiClient(strategy, options)', options, { property: clientProperty });
-  const many = manyOf(strategy);
+  const many = manyHandlers.get(strategy);
   if (many) return many.each((one) => apiClient(one, options), property);
   const { clients, settings } = runtimeOf(strategy);
   const isShared = strategyNames.has(property) && strategyNames.get(property) !== settings.name;

@@ -5,13 +5,11 @@ import { passportRecordOf, polyfillSessionMethods, sessionOf, settleInStore, use
 import { refuseFramework, refuseOldPassport, Visit } from '../session/visit.js';
 import type { Runtime } from '../strategy/runtime.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
-import { type Handler, type ManyStrategies, manyOf } from './api-client.js';
+import { type Handler, type ManyStrategies, manyHandlers } from './api-client.js';
 
 /**
- * Creates middleware that deletes the request's grant, ends the Passport login, and calls the next handler. For a
- * request without either it does nothing.
- *
- * If the grant cannot be deleted, the login ends all the same, and the error goes to `next`.
+ * Creates middleware that deletes the request's grant, ends the Passport login, and calls the next handler. A request with
+ * neither passes. If the grant cannot be deleted, the login ends nevertheless, and the error goes to `next`.
  *
  * @throws ConfigurationError unless `strategy` is a Strategy of this package; for any option: it has none
  */
@@ -19,7 +17,7 @@ export function logout(strategy: Strategy | ManyStrategies): Handler;
 export function logout(strategy: Strategy | ManyStrategies, options?: unknown): Handler {
   // `strategies.map(logout)` passes an index.
   if (typeof options === 'object') readOptions('logout(strategy)', options, {});
-  const many = manyOf(strategy);
+  const many = manyHandlers.get(strategy);
   if (many) return many.logout();
   const runtime = runtimeOf(strategy);
   return function logOut(req, res, next) {
@@ -38,8 +36,7 @@ async function endLogin(runtime: Runtime, req: IncomingMessage): Promise<void> {
   // The login ends even if the grant cannot be deleted.
   const [removal] = await Promise.allSettled([removeGrant(runtime, req)]);
   const isLoggedIn = Boolean(userOf(req)) || passportRecordOf(req) !== undefined;
-  // Passport would give a visitor without a login a new session, and its cookie would replace the one that a form of another
-  // site has left out.
+  // A visitor without a login would get a new session, whose cookie would replace the one that a form of another site left out.
   if (isLoggedIn || removal.status === 'rejected' || removal.value) await endPassportLogin(req);
   if (removal.status === 'rejected') throw removal.reason;
 }

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, partsOf } from '../api/api-client.js';
-import { optionError, type Readers, readOptions, scope, withDefault } from '../checks.js';
+import { optionError, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { clientsOf } from '../session/request-clients.js';
 import { isPageRequest, isPrefetch, refuseFramework, Visit } from '../session/visit.js';
-import { clientProperty, type Handler, strategyNameFor } from './api-client.js';
+import { clientProperty, type Handler, strategyNames } from './api-client.js';
 import { isCallback, isLoginRoute, loginFor, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 
 /** Options of `requireAuthorization`. */
@@ -35,8 +35,7 @@ export interface FrameGate {
    * Answers a page request of the frame with the button.
    *
    * @param scope Scopes that the popup asks for. Default: those of every login.
-   * @param isStepUp True if the frame is logged in, and lacks scopes.
-   * @throws NotAuthorizedError if the request names no user, where it should; ConfigurationError if the frame would lose its session
+   * @throws NotAuthorizedError if the request names no user, but should; ConfigurationError if the frame would lose its session
    */
   answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void;
 }
@@ -51,30 +50,23 @@ function hasGate(value: unknown): value is { readonly [FRAME_GATE]: FrameGateRea
   return typeof value === 'function' && FRAME_GATE in value;
 }
 
-const AUTHORIZATION_READERS: Readers<{
-  readonly login: string | undefined;
-  readonly scope: readonly string[];
-  readonly property: string;
-  readonly frame: FrameGateReader | undefined;
-}> = {
-  login: loginRoute,
-  scope: withDefault([], (option, value) => scope(option, value).split(' ').filter(Boolean)),
-  property: clientProperty,
-  frame: withDefault(undefined, (option, value) => {
-    if (hasGate(value)) return value[FRAME_GATE];
-    throw optionError(option, 'expected what embedded(strategy, …) returned');
-  }),
-};
-
 /** Creates the middleware `requireAuthorization`, for which scopes of pages have to be installed. @throws ConfigurationError */
 export function requireGrant(options: RequireAuthorizationOptions = {}): Handler {
-  const read = readOptions('requireAuthorization(options)', options, AUTHORIZATION_READERS);
+  const read = readOptions('requireAuthorization(options)', options, {
+    login: loginRoute,
+    scope: withDefault([], (option, value): readonly string[] => scope(option, value).split(' ').filter(Boolean)),
+    property: clientProperty,
+    frame: withDefault(undefined, (option, value): FrameGateReader => {
+      if (hasGate(value)) return value[FRAME_GATE];
+      throw optionError(option, 'expected what embedded(strategy, …) returned');
+    }),
+  });
   const { login: route, property, scope: needed, frame } = read;
   const hasLogin = route !== undefined || frame !== undefined;
   return function passIfAuthorized(req, res, next) {
     const client: unknown = Reflect.get(req, property);
     if (!(client instanceof ApiClient)) {
-      const strategyName = strategyNameFor(property);
+      const strategyName = strategyNames.get(property);
       const isDouble = typeof client === 'object' && client !== null;
       if (!isDouble && refuseFramework(req, res, next, strategyName)) return;
       return next(ofStrategy(noClient(property, isDouble), strategyName));
@@ -96,7 +88,9 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
       if (!source.authorized || missing.length > 0 || isStranded) {
         const isPage = isPageRequest(req.method, req.headers);
         const login = isPage ? loginFor(route, client) : undefined;
-        const refusal = source.authorized ? scopeError(missing, granted) : new NotAuthorizedError(LOG_IN);
+        const refusal = source.authorized
+          ? scopeError(missing, granted)
+          : new NotAuthorizedError('Log in first: this request is not authorized.');
         if (isPage && gate?.isFor(req)) {
           if (source.authorized && gate.isRefused(req, missing)) throw refusal;
           const scopes = missing.length === 0 ? undefined : withMissing(missing, client).join(' ');
@@ -113,11 +107,7 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
   };
 }
 
-/**
- * Sends the browser to the login.
- *
- * @throws ConfigurationError on a route that the login itself needs; `refusal` if the login would not get the missing scopes
- */
+/** Sends the browser to the login. @throws ConfigurationError where the login itself is; `refusal` if it would not get the scopes */
 function redirectOrThrow(
   visit: Visit,
   res: ServerResponse,
@@ -127,7 +117,11 @@ function redirectOrThrow(
   refusal: NotAuthorizedError,
 ): void {
   const guarded = isLoginRoute(visit, login) ? 'login' : isCallback(visit) && 'callback';
-  if (guarded) throw orderError(guarded);
+  if (guarded)
+    throw new ConfigurationError(
+      `requireAuthorization({ login }) is mounted before the ${guarded} route, so that no browser could reach it. Mount it on the routes that need a login, or after the routes of login and callback.`,
+      { code: 'ERR_LOGIN_LOOP' },
+    );
   const scopes = missing.length > 0 ? clientsOf(client)?.options.pageScopes() : undefined;
   // The user has not asked for a prefetched page yet.
   if (scopes && !isPrefetch(visit.headers)) {
@@ -151,15 +145,8 @@ function noClient(property: string, isDouble: boolean): ConfigurationError {
   return new ConfigurationError(message, { code: 'ERR_NO_API_CLIENT' });
 }
 
-function orderError(route: string): ConfigurationError {
-  const message = `requireAuthorization({ login }) is mounted before the ${route} route, so that no browser could reach it. Mount it on the routes that need a login, or after the routes of login and callback.`;
-  return new ConfigurationError(message, { code: 'ERR_LOGIN_LOOP' });
-}
-
 function scopeError(missing: readonly string[], granted: readonly string[]): NotAuthorizedError {
   const names = missing.join(', ');
   const message = `The user has not granted what this request needs: the scope ${names}; granted: ${granted.join(', ') || 'none'}. A page request is redirected to the login route of requireAuthorization({ login, scope }), unless the user has just refused.`;
   return new NotAuthorizedError(message, { code: 'ERR_INSUFFICIENT_SCOPE', status: 403, scope: missing, granted });
 }
-
-const LOG_IN = 'Log in first: this request is not authorized.';

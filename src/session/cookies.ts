@@ -5,7 +5,7 @@ import type { Secret } from '../redaction.js';
 import { cookieSettingsOf, isForFrames } from './session.js';
 import type { Visit } from './visit.js';
 
-/** What a sealed cookie is made with. */
+/** Options of a {@link SealedCookie}. */
 export interface SealedCookieOptions {
   /** Without the prefix. */
   readonly name: string;
@@ -13,7 +13,7 @@ export interface SealedCookieOptions {
   readonly maxAgeS: number;
   /** Epoch milliseconds. */
   readonly clock: () => number;
-  /** What the content is bound to, besides the name: it opens for the same text alone. */
+  /** What the content is bound to, besides the name. */
   readonly binding?: string | undefined;
 }
 

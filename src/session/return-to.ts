@@ -13,10 +13,8 @@ const MAX_RETURN_TO = 2048;
 const UNSAFE = /[\x00-\x20\x7f\\]/;
 
 /**
- * Remembers, in a cookie of one strategy, the path to return to after the login, for links without `returnTo`.
- *
- * Visitors who are sent to log in thus leave nothing in the session store. The cookie holds a path and nothing else, and
- * is checked when it is read.
+ * Remembers, in a cookie of one strategy, the path to return to after the login, for links without `returnTo`. So visitors who
+ * are sent to log in leave nothing in the session store. The path is checked when it is read.
  */
 export class ReturnCookie {
   readonly #name: string;
@@ -27,8 +25,7 @@ export class ReturnCookie {
   }
 
   /**
-   * Stores a page's path, or `/` for an unsafe or overlong one. Ends the cookie if it does not fit, so that no older path is
-   * followed.
+   * Stores a page's path, or `/` for an unsafe one. Ends the cookie if it does not fit, so that no older path is followed.
    *
    * @param location Characters of the address that the response redirects to.
    */
@@ -46,9 +43,8 @@ export class ReturnCookie {
 }
 
 /**
- * Returns the normalized path if `value` is one of this origin that a browser can return to after the login, else `/`.
- *
- * Refuses what a browser could take for another origin, also after it has resolved dot segments.
+ * Returns the normalized path if `value` is one of this origin, else `/`. Refuses what a browser could take for another origin,
+ * even after it has resolved dot segments.
  */
 export function safeReturnTo(value: unknown): string {
   if (typeof value !== 'string' || value.length > MAX_RETURN_TO || !value.startsWith('/')) return '/';
@@ -97,12 +93,12 @@ export type CreatePageScopes = (options: Omit<SealedCookieOptions, 'maxAgeS' | '
 
 let create: CreatePageScopes | undefined;
 
-/** Has strategies carry the scopes of pages: called by the first `requireAuthorization({ scope })` of the process. */
+/** Makes strategies carry the scopes of pages: called by the first `requireAuthorization({ scope })` of the process. */
 export function installPageScopes(factory: CreatePageScopes): void {
   create = factory;
 }
 
-/** Returns a function that returns the page scopes of a strategy, made when they are first needed; `undefined` if no page needs any. */
+/** Returns a getter of a strategy's page scopes, created when they are first needed; `undefined` if no page needs any. */
 export function pageScopesOf(options: () => Parameters<CreatePageScopes>[0]): () => PageScopes | undefined {
   let scopes: PageScopes | undefined;
   return () => {

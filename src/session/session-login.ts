@@ -23,7 +23,6 @@ import type { Visit } from './visit.js';
 export interface SessionLoginRequest {
   readonly visit: Visit;
   readonly res: ServerResponse;
-  /** Of the request's grants. */
   readonly manager: GrantManager;
   readonly route: { readonly isConnection: boolean };
   /** Reports how the login ended: the first call counts. */
@@ -34,8 +33,8 @@ export interface SessionLoginRequest {
  * Makes the session of a login refer to its grant.
  *
  * Passport gives a login a new session: it regenerates the old one, adds the user, and saves it. The reference is written in
- * between, so it needs neither another save nor `keepSessionInfo`. Three hooks replace the methods that Passport calls, in
- * this order: `req.logIn`, `regenerate` of the old session, `save` of the new one.
+ * between, without another save or `keepSessionInfo`. Three hooks replace what Passport calls, in this order: `req.logIn`,
+ * `regenerate` of the old session, `save` of the new one.
  */
 export class SessionLogin {
   readonly grantId: string;

@@ -9,7 +9,7 @@ import { guardedLookup, HttpClient } from '../http/http-client.js';
 import { abortSignal } from '../jobs/grant-list.js';
 import type { PassportActions, RouteOptions } from '../login/login-context.js';
 import type { AnyVerify, Verify, VerifyWithRequest } from '../login/verify.js';
-import { type ManyStrategies, standIn } from '../middleware/api-client.js';
+import { type ManyStrategies, manyHandlers } from '../middleware/api-client.js';
 import type { ImportedTokens, KeepAliveOptions, KeepAliveResult } from '../options.js';
 import { resolveOptions } from '../options.js';
 import { runtimeOf, Strategy } from '../strategy/strategy.js';
@@ -105,7 +105,7 @@ export class Tenants implements ManyStrategies {
       unknownClient: (grantId, tenant, find) => tenantClient(grantId, tenant, api, find),
     };
     Object.defineProperty(this, PARTS, { value: parts });
-    standIn(this, { each: requests.each.bind(requests), logout: requests.logout.bind(requests) });
+    manyHandlers.set(this, { each: requests.each.bind(requests), logout: requests.logout.bind(requests) });
   }
 
   /** Handles a request to the routes of login and callback. Passport calls it. */
