@@ -43,14 +43,14 @@ export class ApiClient {
   #fetch: ApiFetch | undefined;
   /** The access token of the last renewal that a caller of {@link accessToken} asked for. */
   #lastRenewed: string | undefined;
-  /** The base addresses that callers have seen. Outside a request the first may be read before the organization is known. */
+  /** The base addresses that callers have seen: outside a request, the first may be read before the organization is known. */
   #exposed: Set<ApiBase> | undefined;
 
   /**
-   * The WHATWG `fetch` of this grant, for ky, openapi-fetch, graphql-request and generated SDKs. It is bound: hand it on
-   * as it is. A relative path lies below `baseUrl`, and so does the path of a URL below any `baseUrl` that this client has
-   * returned; another URL goes as it is if it is on the origin of the API or on one of `origins`, and is a `TypeError` otherwise. Never rejects
-   * for a status; a redirect to another origin is a response like any other.
+   * The WHATWG `fetch` of this grant, for ky, openapi-fetch, graphql-request and generated SDKs. It is bound, so it can be passed
+   * on. A relative path is below `baseUrl`, and so is a URL below any `baseUrl` that this client has returned. Any other URL must
+   * be on the origin of the API or one of `origins`, or it is a `TypeError`. Never rejects for a status; a redirect to another
+   * origin is a response like any other.
    */
   get fetch(): ApiFetch {
     this.#fetch ??= async (input, init) => {
@@ -212,7 +212,7 @@ export class ApiClient {
     try {
       const current = await source.credential();
       if (current.accessToken !== refused) return current.accessToken;
-      // The service has refused a renewed token too: another would not help for a while.
+      // The service rejected a renewed token too, so another would not help for a while.
       if (refused === this.#lastRenewed) source.reportOutcome?.(current, false);
       const { accessToken } = (await source.renew?.(current)) ?? current;
       if (accessToken === refused) throw new NotAuthorizedError(NO_OTHER_TOKEN);
@@ -249,7 +249,7 @@ export class ApiClient {
     return { authorized, grantId, organizationDomain, baseUrl };
   }
 
-  /** Returns the base address of an organization. */
+  /** Returns the base address of an organization, and remembers it for `fetch`. */
   #expose(organization: ApiOrganization): string {
     const base = this.#parts.context.bases.of(organization);
     this.#exposed ??= new Set();

@@ -14,7 +14,7 @@ import { fetchedResponse, headerPairs, withAddress } from './fetched-response.js
 import { FETCHED, type FetchedResponse } from './streamed-exchange.js';
 import { targetOf } from './url-target.js';
 
-/** Set by the HTTP connection. `fetch` drops them, as browsers do, because SDKs send them. */
+/** Set by the HTTP connection. `fetch` drops them as browsers do, because SDKs send them. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   ...['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'content-length', 'expect', 'te', 'trailer'],
 ]);
@@ -22,17 +22,15 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 /** Maximum size of the body of a `Request` that is held in memory, so that it can be sent again. */
 const MAX_REPLAYABLE_BYTES = 1024 * 1024;
 
-/** How long to wait for the body of a `Request`, in milliseconds. A slower one is sent as it arrives. */
+/** Time to read the body of a `Request` ahead. A slower one is sent as it arrives. */
 const MAX_READ_AHEAD_MS = 100;
 
 /**
- * Makes a request as the WHATWG `fetch` does, with the access token of the grant, and returns the response whatever its
- * status, once no other try follows.
+ * Makes a request like the WHATWG `fetch`, with the grant's access token, and returns the last response, whatever its status.
  *
- * @param exposed Base addresses that the client has exposed: what lies below one of them lies below the one in use
- * @throws TypeError for a URL of another origin than the API's and those of `origins`, for `Authorization` and `Host`, for a wrong `timeout`, and
- *   for a redirect if `redirect` is `error`
- * @throws like any other call if there is no response
+ * @param exposed Base addresses that the client has returned. What is below one of them is sent below the one in use.
+ * @throws TypeError for a URL of another origin than the API's and those of `origins`, for `Authorization` and `Host`, for a
+ *   wrong `timeout`, and for a redirect if `redirect` is `error`; like any other call if there is no response
  * @see https://fetch.spec.whatwg.org/
  */
 export async function fetchFrom(
@@ -77,7 +75,7 @@ async function fetchRequest(
   const givenHeaders = init.headers ?? given?.headers;
   const headers =
     givenHeaders === undefined ? [] : [...new Headers(givenHeaders)].filter(([name]) => !CONNECTION_HEADERS.has(name));
-  // A text has a type by the specification of fetch, unlike in the other calls.
+  // The specification of fetch gives text a type, unlike the other calls.
   const isUntyped = typeof body === 'string' && !headers.some(([name]) => name === 'content-type');
   if (isUntyped) headers.push(['content-type', 'text/plain;charset=UTF-8']);
   if (headers.length === 0 && body === undefined && !signal)
@@ -86,10 +84,7 @@ async function fetchRequest(
   return requestTo(target, method, options, context.headers.fetched);
 }
 
-/**
- * Returns the body of a Request: its bytes if they are few and at hand, so that their length is sent and they can be sent
- * again, otherwise a stream.
- */
+/** Returns the body of a Request: its bytes if they are few and at hand, which can be sent again, otherwise a stream. */
 async function bodyOfRequest(request: Request, signal: AbortSignal | undefined): Promise<Uint8Array | Readable> {
   if (request.bodyUsed || request.body === null) throw new TypeError('body: the body of the Request was read already');
   const reader = request.body.getReader();
@@ -111,12 +106,12 @@ async function bodyOfRequest(request: Request, signal: AbortSignal | undefined):
   } finally {
     clearTimeout(timer);
   }
-  // What it fails with is reported when it is sent.
+  // Its error is reported when it is sent.
   pending.catch(() => {});
   return readableOf(reader, [...chunks.map((value) => Promise.resolve({ done: false, value })), pending]);
 }
 
-/** Returns the target of a URL below a base address that the client has exposed: below the base address that is in use. */
+/** Returns the target of a URL. If it is below a base address that the client has returned, it is below the one in use. */
 function targetBelow(exposed: ReadonlySet<ApiBase>, target: RequestTarget): RequestTarget {
   const { origin, path, query } = target;
   for (const { origin: exposedOrigin, prefix } of exposed) {
@@ -125,7 +120,7 @@ function targetBelow(exposed: ReadonlySet<ApiBase>, target: RequestTarget): Requ
   return target;
 }
 
-/** RFC 9110: responses with these statuses have no body, and `Response` refuses one. */
+/** These responses have no body (RFC 9110), and `Response` refuses one. */
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
 function fetchedResponseOf(
@@ -151,13 +146,13 @@ function fetchedResponseOf(
 }
 
 /**
- * Returns a web stream that reads the body as fast as it is read itself, and destroys the body when it is cancelled. It
- * reads nothing ahead, so that it can be garbage collected when it has no reader.
+ * Returns a web stream that reads the body only as fast as it is read, so that it can be garbage collected without a reader.
+ * Cancelling it destroys the body.
  *
  * `Readable.toWeb` of Node 20 throws an uncaught exception if its stream is cancelled while a chunk arrives.
  */
 function webStreamOf(body: Readable): ReadableStream<Uint8Array> {
-  // An error reaches the reader through the iterator. Without a listener it would end the process before the first read.
+  // Errors reach the reader through the iterator. Without a listener, one before the first read would end the process.
   body.on('error', () => {});
   const chunks: AsyncIterator<Buffer> = body[Symbol.asyncIterator]();
   return new ReadableStream<Uint8Array>(
@@ -165,7 +160,7 @@ function webStreamOf(body: Readable): ReadableStream<Uint8Array> {
       async pull(controller) {
         const { done, value } = await chunks.next();
         if (done) controller.close();
-        // A copy: the chunk may share its memory with others, which a reader that transfers it would take along.
+        // A copy: chunks may share memory, which a reader that transfers one would take along.
         else controller.enqueue(new Uint8Array(value));
       },
       cancel() {

@@ -15,8 +15,8 @@ type FetchedResponseClass = new (fetched: FetchedBody) => Response;
 let Class: FetchedResponseClass | undefined;
 
 /**
- * Creates a `Response` over a body that is complete. Its text, JSON and bytes are read without a stream, which is most of
- * the cost of a small response; whatever else is asked for comes from an ordinary `Response`, created then.
+ * Creates a `Response` over a complete body. Its text, JSON and bytes are read without a stream, which is most of the cost of a
+ * small response. Anything else comes from an ordinary `Response`, created on demand.
  */
 export function fetchedResponse(fetched: FetchedBody): Response {
   // Defined on first use: Node loads its fetch when the global Response is touched.
@@ -117,7 +117,7 @@ function defineClass(): FetchedResponseClass {
   };
 }
 
-/** Gives a response, and each clone of it, what its constructor has no parameters for. */
+/** Sets what the constructor of a response has no parameters for, in each clone too. */
 export function withAddress(response: Response, address: Pick<FetchedBody, 'url' | 'redirected'>): Response {
   return Object.defineProperties(response, {
     url: { value: address.url },

@@ -1,6 +1,6 @@
 import type { SharedPermits } from './shared-permits.js';
 
-/** The calls that a share is for. */
+/** The calls of an account. */
 interface ShareUser {
   readonly running: number;
   /** Calls that run or wait. */
@@ -52,7 +52,7 @@ export class AccountShare {
     if (this.slots === undefined) this.#renewal ??= this.#renew();
   }
 
-  /** Gives it back. @throws if the store fails */
+  /** Gives the share back. @throws if the store fails */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);

@@ -13,7 +13,7 @@ export interface AccountLimits {
   readonly sharing?: SlotSharing | undefined;
 }
 
-/** Refusals are forgotten earlier beyond this number of accounts. */
+/** Beyond this number of accounts, refusals are forgotten earlier. */
 const MAX_ACCOUNTS = 1_000;
 
 /** How long a refusal is remembered, in milliseconds. */
@@ -37,8 +37,8 @@ export class ConcurrencyLimiter {
   /**
    * Returns a permit for one request: at once if a slot is free, `undefined` for an account without a limit.
    *
-   * @param lateError Creates the error for a call to which no slot becomes free for too long
-   * @throws the signal's reason if that is aborted before
+   * @param lateError Creates the error for a call that got no slot in time
+   * @throws the signal's reason if it is aborted before
    */
   acquire(
     account: string,
@@ -92,12 +92,12 @@ export class Permit {
     this.#slots.release();
   };
 
-  /** Records that the service has accepted the request. */
+  /** Records that the service accepted the request. */
   accepted(): void {
     this.#slots.raise();
   }
 
-  /** Records that the service has refused the request with 429. Counts once for all that were sent before it did. */
+  /** Records that the service refused the request with 429. Counts once for all requests that were sent before. */
   refused(): void {
     if (this.#decreases === this.#slots.decreases) this.#slots.lower(this.#slots.running);
   }
@@ -113,11 +113,11 @@ interface Waiting {
 }
 
 /**
- * The slots of one account; calls beyond them wait in the order of their arrival. A 429 halves the number of slots, and each
- * success adds a little (additive increase, multiplicative decrease, as in RFC 5681, 3.1).
+ * The slots of one account. Further calls wait in order of arrival. A 429 halves the number of slots, and each success adds a
+ * little (additive increase, multiplicative decrease, as in RFC 5681, 3.1).
  *
- * Requests to the token endpoint are limited by response times instead: under load it slows down rather than refusing. API calls
- * are too different from each other for that.
+ * The token endpoint is limited by its response times instead: under load it slows down rather than refusing. The times of API
+ * calls vary too much for that.
  */
 class AccountSlots implements Expiring {
   expiresAt = 0;
@@ -188,7 +188,7 @@ class AccountSlots implements Expiring {
     this.decreases++;
   }
 
-  /** Gives the free slots to the calls that have waited longest. */
+  /** Gives free slots to the calls that have waited longest. */
   admit(): void {
     const { deadlines, patienceMs } = this.#limits;
     for (const next of this.#waiting) {
@@ -200,7 +200,7 @@ class AccountSlots implements Expiring {
     }
   }
 
-  /** Ends the calls that have waited for too long. Later ones have more time. */
+  /** Rejects the calls that have waited too long. */
   expire(now: number): void {
     const { deadlines, patienceMs } = this.#limits;
     for (const waiting of this.#waiting) {

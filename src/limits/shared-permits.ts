@@ -2,14 +2,14 @@ import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { SHARE_PREFIX, type StoredGrant, type TokenStore } from '../stores/token-store.js';
 import { withTimeout } from '../waiting.js';
 
-/** What one process holds of an account's slots. */
+/** The slots of an account that one process holds. */
 export interface Holding {
-  /** New with each renewal. One that stays the same for a while is of a dead process. */
+  /** New with each renewal. If it stays the same for a while, the process is dead. */
   readonly heartbeat: number;
   readonly slots: number;
   /** Calls of the process that ran or waited. */
   readonly wanted: number;
-  /** Higher than those of all others at its start, and at each renewal while it has a slot: the lowest has waited longest. */
+  /** Higher than all others at the start and at each renewal with a slot, so that the lowest has waited longest. */
   readonly turn: number;
 }
 
@@ -27,18 +27,18 @@ export interface SlotSharing {
 /** How long a holding counts without a renewal, in milliseconds. */
 const LEASE_MS = 3_000;
 
-/** How long one operation of the store may take, in milliseconds. */
+/** Time limit of one operation of the store, in milliseconds. */
 const OPERATION_LIMIT_MS = 1_000;
 
-/** Tries to replace a record that other processes change too, and the longest pause between two, in milliseconds. */
+/** Tries to replace a record that other processes change too, and the longest pause between two. */
 const MAX_REPLACE_TRIES = 20;
 const MAX_RETRY_PAUSE_MS = 20;
 
 /**
- * Shares the slots of accounts between the processes that have a token store in common: one record for each account in use, which
- * every process renews as long as it uses its share. So a busy process needs no round trip for each request.
+ * Shares the slots of accounts between the processes of a token store: one record for each account in use, which every process
+ * renews while it uses its share. So a busy process needs no round trip for each request.
  *
- * Processes have no clock in common: each one detects by its own that another has stopped renewing.
+ * The clocks of processes differ: each detects by its own clock that another has stopped renewing.
  */
 export class SharedPermits {
   readonly #max: number;

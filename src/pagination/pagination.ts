@@ -48,10 +48,10 @@ type Follow<T> = (page: ReceivedPage<T>) => Page<T> | Promise<Page<T>>;
 
 const DEFAULT_LIMIT = 100;
 
-/** The page at which a list has to prove that it heeds `offset`, unless it has before. */
+/** The page by which a list must prove that it obeys `offset`. */
 const PROOF_PAGE = 100;
 
-/** An offset beyond the end of any list, and within 32 bits. */
+/** An offset beyond the end of any list that fits into 32 bits. */
 const BEYOND_THE_END = 2 ** 31 - 1;
 
 /**
@@ -132,9 +132,9 @@ function checkNumber(option: string, value: number | undefined, min: number): vo
   throw new TypeError(`${option}: expected an integer, ${min} or more`);
 }
 
-/** Follows a list by its offset up to the first page that is not full. A list that ignores the offset must not go on forever. */
+/** Follows a list by its offset up to the first page that is not full. One that ignores the offset must not go on forever. */
 function byOffset<T>(list: List<T>, limit: number): Follow<T> {
-  /** The page before, until the list has proved that it heeds the offset. */
+  /** The page before, until the list has proved that it obeys the offset. */
   let former: ReceivedPage<T> | undefined;
   let isProven = false;
   return async (page) => {
@@ -165,8 +165,8 @@ function byOffset<T>(list: List<T>, limit: number): Follow<T> {
 }
 
 /**
- * Returns true if two pages may be the same one: they are equal as a whole, or their items have the same ids, all of them
- * distinct. Pages of an honest list may look like that too.
+ * Returns true if two pages may be the same: they are equal, or their items have the same distinct ids. Pages of an honest list
+ * may look like that too.
  */
 function isAlike<T>(one: ReceivedPage<T>, other: ReceivedPage<T>): boolean {
   if (isDeepStrictEqual(one.response.data, other.response.data)) return true;
@@ -175,7 +175,7 @@ function isAlike<T>(one: ReceivedPage<T>, other: ReceivedPage<T>): boolean {
   return areKeys && isDeepStrictEqual(ids, otherIds);
 }
 
-/** Returns true if the list returns items for any offset. A refusal shows that it reads the offset. */
+/** Returns true if the list has items at any offset. A refusal shows that it reads the offset. */
 async function hasItemsBeyondEnd<T>(list: List<T>): Promise<boolean> {
   try {
     return list.itemsOf(await list.get(list.target({ offset: BEYOND_THE_END }))).length > 0;
@@ -202,7 +202,7 @@ function byNext<T>(list: List<T>, next: NonNullable<PaginateOptions<T>['next']>)
   };
 }
 
-/** Returns a number of a query, or of a page, where it may be text. `NaN` for anything else. */
+/** Returns a number of a query or a page, where it may be text; `NaN` for anything else. */
 function numberIn(from: unknown, name: string): number | undefined {
   const value = from instanceof URLSearchParams ? from.get(name) : field(from, name);
   return value === undefined || value === null ? undefined : Number(value);
