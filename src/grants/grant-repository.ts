@@ -187,7 +187,7 @@ export class GrantRepository {
   }
 
   /** Saves the grant of a login in place of any other. @param whenSaved Called before this process can see the grant. */
-  create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<unknown> {
+  create(id: string, grant: Grant, whenSaved: (() => void) | undefined): Promise<boolean> {
     return this.#save(id, grant, SAVE, whenSaved, async (store, storeId, record) => {
       await store.set(storeId, record);
       return true;

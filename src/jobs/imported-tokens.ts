@@ -1,5 +1,5 @@
 import * as check from '../checks.js';
-import { type GrantSummary, newGrantId } from '../grants/grant.js';
+import { type GrantSummary, issuedGrant, newGrantId, summaryOf } from '../grants/grant.js';
 import { MAX_TOKEN_LENGTH, organizationDomainOf, readClaims, subjectOf } from '../oauth/claims.js';
 import { type TokenReading, type TokenSet, VISIBLE_ASCII, wholeLifetime } from '../oauth/token-response.js';
 import type { ImportedTokens } from '../options.js';
@@ -25,33 +25,37 @@ const TOKEN_READERS: check.Readers<Omit<ImportedTokens, 'expiresAt'> & { readonl
 
 /** Does the work of `strategy.importGrant`. */
 export async function importGrant(
-  { managers, settings, issuedBy }: Runtime,
+  runtime: Runtime,
   grantId: string,
   tokens: ImportedTokens,
   options: object,
 ): Promise<boolean> {
   const { replace } = check.readOptions('importGrant', options, REPLACE);
   const id = newGrantId(grantId);
-  const manager = managers.only();
+  const { settings, issuedBy } = runtime;
+  const manager = runtime.managers.only();
   const tokenSet = { ...readImportedTokens(tokens, settings.clock(), settings), issuedBy };
-  return (await manager.import(() => id, tokenSet, replace)) !== undefined;
+  const grant = issuedGrant(tokenSet, settings.clock(), runtime.endpoint.id);
+  return await manager.import(id, grant, replace);
 }
 
 /** Does the work of `strategy.importCode`. */
 export async function importCode(
-  { managers, endpoint }: Runtime,
+  { managers, endpoint, settings }: Runtime,
   grantId: string | ((grant: GrantSummary) => string | undefined),
   code: string,
   options: object,
 ): Promise<GrantSummary | undefined> {
   const { replace } = check.readOptions('importCode', options, REPLACE);
   const fixedId = typeof grantId === 'function' ? undefined : newGrantId(grantId);
-  const idOf = (grant: GrantSummary) => {
-    const id = typeof grantId === 'function' ? check.result('grantId', grantId(grant)) : fixedId;
-    return id === undefined ? undefined : newGrantId(id);
-  };
   const checked = visibleText('code', code);
-  return await managers.only().import(idOf, await endpoint.exchangeCode({ code: checked }), replace);
+  const manager = managers.only();
+  const tokens = await endpoint.exchangeCode({ code: checked });
+  const grant = issuedGrant(tokens, settings.clock(), endpoint.id);
+  const summary = summaryOf('', grant, settings.clock());
+  const id = typeof grantId === 'function' ? check.result('grantId', grantId(summary)) : fixedId;
+  if (id === undefined || !(await manager.import(newGrantId(id), grant, replace))) return undefined;
+  return { ...summary, grantId: id };
 }
 
 /** Reads a token or a code. @see RFC 6749, appendix A */

@@ -198,44 +198,48 @@ export class GrantManager {
    *   the id is of a grant of the application
    */
   async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<Grant> {
+    const { clock, endpoint, onGrant } = this.#options;
+    const { repository } = this;
     if (!isNewId) await this.#expectIdOfUser(grantId);
-    const now = this.#options.clock();
-    if (tokens.refreshToken !== undefined || formerId === undefined)
-      return await this.#create(grantId, issuedGrant(tokens, now, this.#options.endpoint.id), isNewId, 'stored');
+    const now = clock();
+    const keptId = tokens.refreshToken === undefined ? formerId : undefined;
     // A refresh that runs may be about to replace the former refresh token.
-    const lock = await this.access.acquire(this.repository.storeId(formerId));
+    const lock = keptId === undefined ? undefined : await this.access.acquire(repository.storeId(keptId));
     try {
-      const former = this.#unsaved.get(formerId)?.grant ?? (await this.repository.readAnew(formerId));
+      const former = keptId && (this.#unsaved.get(keptId)?.grant ?? (await repository.readAnew(keptId)));
       // An application that names its grants itself says by the id that the user is the same.
-      const isSame = (former && isSameUser(former, tokens)) ?? formerId === grantId;
-      const isKept = isSame && former !== undefined && !isPastEnd(former, now);
-      const known = isKept ? withRefreshTokenOf(former, tokens, now) : tokens;
-      return await this.#create(grantId, issuedGrant(known, now, this.#options.endpoint.id), isNewId, 'stored');
+      const isKept = former && !isPastEnd(former, now) && (isSameUser(former, tokens) ?? keptId === grantId);
+      const grant = issuedGrant(isKept ? withRefreshTokenOf(former, tokens, now) : tokens, now, endpoint.id);
+      await repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
+      onGrant(grantId, 'stored');
+      return grant;
     } finally {
-      await lock.release();
+      await lock?.release();
     }
   }
 
   /**
-   * Saves a grant of tokens that were obtained elsewhere. Returns what it saved, or `undefined`.
+   * Saves a grant whose tokens were obtained elsewhere. Returns whether it did.
    *
-   * @param idOf Returns the id for the new grant, which has none yet; `undefined`: the grant is not saved.
    * @param replace False: not if the id has a grant, or had one that the service ended.
    * @throws like {@link put}
    */
-  async import(
-    idOf: (grant: GrantSummary) => string | undefined,
-    tokens: TokenSet,
-    replace: boolean,
-  ): Promise<GrantSummary | undefined> {
-    const grant = issuedGrant(tokens, this.#options.clock(), this.#options.endpoint.id);
-    const grantId = idOf(summaryOf('', grant, this.clock()));
-    if (grantId === undefined) return undefined;
+  async import(grantId: string, grant: Grant, replace: boolean): Promise<boolean> {
     await this.#expectIdOfUser(grantId);
-    if (replace) await this.#create(grantId, grant, false, 'imported');
-    else if (await this.#add(grantId, grant)) this.#options.onGrant(grantId, 'imported');
-    else return undefined;
-    return summaryOf(grantId, grant, this.clock());
+    const { repository } = this;
+    const forget = () => this.#forget(grantId, grant);
+    // A store without `add` is asked under its lock whether it has a grant: of several imports one wins.
+    const needsLock = !replace && !this.#options.store.add;
+    const lock = needsLock ? await this.access.acquire(repository.storeId(grantId)) : undefined;
+    try {
+      const isSaved = replace
+        ? await repository.create(grantId, grant, forget)
+        : await repository.add(grantId, grant, forget);
+      if (isSaved) this.#options.onGrant(grantId, 'imported');
+      return isSaved;
+    } finally {
+      await lock?.release();
+    }
   }
 
   async #expectIdOfUser(grantId: string): Promise<void> {
@@ -243,25 +247,6 @@ export class GrantManager {
     const message =
       'grantId: expected an id for which applicationGrant returns undefined: a user must not get the grant of the application. Let the ids of one of the two begin with a prefix.';
     throw new ConfigurationError(message, { option: 'grantId', code: 'ERR_APPLICATION_GRANT' });
-  }
-
-  async #create(grantId: string, grant: Grant, isNewId: boolean, action: 'stored' | 'imported'): Promise<Grant> {
-    await this.repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
-    this.#options.onGrant(grantId, action);
-    return grant;
-  }
-
-  async #add(grantId: string, grant: Grant): Promise<boolean> {
-    const repository = this.repository;
-    const save = () => repository.add(grantId, grant, () => this.#forget(grantId, grant));
-    // A store without `add` is asked under its lock whether it has a grant: of several imports one wins.
-    if (this.#options.store.add) return await save();
-    const lock = await this.access.acquire(repository.storeId(grantId));
-    try {
-      return await save();
-    } finally {
-      await lock.release();
-    }
   }
 
   /**
