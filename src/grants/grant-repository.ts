@@ -38,7 +38,7 @@ const READ_TIMEOUT_MS = 5_000;
 const KNOWN_READ_TIMEOUT_MS = 1_000;
 /** Maximum age of a running read that a caller joins, in milliseconds: an older one may hang. */
 const JOIN_MS = 500;
-/** A late save may replace newer tokens, and where versions are not compared a late removal may remove a newer login: both delay the writes behind them. */
+/** Both delay the writes behind them: a late save may replace newer tokens, and a late removal a newer login. */
 const SAVE: WriteLimits = { waitMs: 2_000, abandonMs: 15_000 };
 const REMOVAL: WriteLimits = { waitMs: 5_000, abandonMs: 15_000 };
 /** A save that compares versions is refused if it arrives late. Callers wait less than for a read: they have the grant in memory. */
@@ -47,15 +47,14 @@ const UPDATE: WriteLimits = { waitMs: 2_000, abandonMs: 2_000 };
 /** How often a compare-and-set is tried that loses against other processes. */
 const MAX_TRIES = 4;
 
-/** A read that runs. */
 interface RunningRead {
   readonly since: Moment;
   readonly result: Promise<Grant | undefined>;
 }
 
-/** A deletion, as far as it has come. */
+/** A deletion in progress. */
 export interface Removal {
-  /** `unknown` once the store was too slow or has failed. It may have deleted the grant all the same, or may do so yet. */
+  /** `unknown` once the store failed or took too long: it may have deleted the grant, or may do so later. */
   outcome: 'running' | 'unknown' | 'removed';
   /** What the store was last asked to delete. */
   grant: Grant | undefined;
@@ -66,22 +65,19 @@ export interface Removal {
 }
 
 /**
- * Reads and writes the grants of one token store, decoded and cached.
+ * Reads and writes the grants of one token store, decoded and cached. All methods reject with TokenStoreError if the store fails.
  *
- * Writes of one grant run one after the other in this process, and the cache follows them within the same task: a slow
- * save cannot undo a later logout.
- *
- * All methods take grant ids as the session and the application know them, and reject with TokenStoreError if the store
- * fails.
+ * Writes of one grant run in sequence in this process, and the cache follows them within the same task: a slow save cannot undo
+ * a later logout.
  */
 export class GrantRepository {
   readonly #options: GrantRepositoryOptions;
   readonly #idPrefix: string;
   /** The store itself: its writes and locks, and whether it works. */
   readonly access: StoreAccess;
-  /** Grants as they were last seen, and when. The oldest is dropped first: with a time to live of seconds, tracking use would cost more than it saves. */
+  /** Grants as they were last seen, and when. The oldest is dropped first: tracking use would cost more than it saves. */
   readonly #cache = new Map<string, Moment & { readonly grant: Grant }>();
-  /** The reads that run, in the order of their starts, without those that a write, or a read that began later, has overtaken. */
+  /** Running reads in the order of their starts, except those that a write, or a read that began later, has overtaken. */
   readonly #reads = new Map<string, readonly RunningRead[]>();
   /** The versions that are being saved, unless another process has changed the grant since. */
   readonly #saves = new Map<string, number>();
@@ -107,8 +103,8 @@ export class GrantRepository {
     const newest = unsaved?.get(id)?.grant;
     if (newest) return newest;
     const seen = this.#cache.get(id);
-    if (seen === undefined) return undefined;
-    return (cache && isWithin(cache.ttlMs, seen, clock)) || this.access.isDown ? seen.grant : undefined;
+    const isUsable = seen && ((cache && isWithin(cache.ttlMs, seen, clock)) || this.access.isDown);
+    return isUsable ? seen.grant : undefined;
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */
@@ -119,12 +115,12 @@ export class GrantRepository {
     try {
       const joined = running && askedAt - running.since.monotonic < JOIN_MS ? await running.result : undefined;
       if (joined) return joined;
-      // A login may have been saved since the joined read began: only a read that began after the call shows that there is none.
+      // A login may have been saved since the joined read began.
       const newest = this.#reads.get(id)?.at(-1);
       if (newest && newest.since.monotonic >= askedAt) return await newest.result;
       return await this.readAnew(id, last ? KNOWN_READ_TIMEOUT_MS : READ_TIMEOUT_MS);
     } catch (error) {
-      // Looked up again: a logout may have removed it during the read.
+      // A logout may have removed it during the read.
       const stillLast = last && this.#cache.get(id)?.grant;
       if (stillLast) return stillLast;
       throw error;
@@ -250,10 +246,10 @@ export class GrantRepository {
 
   /**
    * Deletes the grant by its version. In a store that compares versions, a late delete cannot remove a later login. A grant
-   * that is first seen once the removal is `unknown` is kept: it may be of a login that has come since.
+   * that is first seen once the removal is `unknown` is kept: it may be of a later login.
    *
-   * @param whenRemoved Called before any other write of the grant starts, with what was deleted: the grant as the store had it
-   *   last, or `undefined` if there was none, or none that can be read. A slow store may be done when the removal is `unknown`.
+   * @param whenRemoved Called before any other write of the grant starts, with the grant that was deleted; `undefined` if there
+   *   was none, or none that can be read. The removal may be `unknown` by then.
    */
   remove(id: string, whenRemoved?: (grant: Grant | undefined) => void): Removal {
     const last = this.#cache.get(id)?.grant;
@@ -267,8 +263,8 @@ export class GrantRepository {
         await deletion;
         signal.throwIfAborted();
       };
-      // Most likely the store has what was seen last. At once, so that no later read finds it; a store that does not compare
-      // versions would delete tokens that were never read.
+      // Most likely the store has what was seen last: no later read shall find it. A store that does not compare versions
+      // would delete tokens that were never read.
       if (last && store.update) await erase(last, last.version);
       let removed: { readonly grant: Grant | undefined; readonly lineage: string | undefined } | undefined;
       for (let tries = 0; ; tries++) {
@@ -323,7 +319,7 @@ export class GrantRepository {
     });
   }
 
-  /** Hears of no more changes of other processes, and closes the connection for that. */
+  /** Stops listening to changes by other processes, and closes the connection for them. */
   stopWatching(): void {
     this.#stopListening?.();
     this.#stopListening = () => undefined;
@@ -339,18 +335,13 @@ export class GrantRepository {
     }
   }
 
-  /**
-   * Applies a change that the store reports. Messages about this process's own writes are already known.
-   *
-   * @param storeId The empty text if anything may have changed.
-   * @param version The version that is stored now; `undefined` if the grant was deleted or expired.
-   */
+  /** Applies a change that the store reports, perhaps of this process: see {@link TokenStore.watch}. */
   #changed(storeId: string, version: number | undefined): void {
     const id = storeId === '' ? undefined : this.grantId(storeId);
     if (id === undefined && storeId !== '') return;
     const all = () => [...this.#cache.keys(), ...this.#reads.keys(), ...this.#saves.keys()];
     for (const each of id === undefined ? all() : [id]) {
-      // The other process may have changed what this one has just saved, though the answer is still to come.
+      // Another process may have changed what this one has just saved, before the save was answered.
       if (this.#saves.get(each) !== version) this.#saves.delete(each);
       const seen = this.#cache.get(each);
       if (seen && seen.grant.version === version) continue;
@@ -361,11 +352,7 @@ export class GrantRepository {
     }
   }
 
-  /**
-   * Encodes a grant, saves it by `save`, and caches it if that resolves to true.
-   *
-   * @param whenSaved Called before this process can see the grant.
-   */
+  /** Encodes a grant, saves it by `save`, and caches it if that resolves to true. */
   #save(
     id: string,
     grant: Grant,

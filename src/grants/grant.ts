@@ -6,7 +6,7 @@ import type { TokenSet } from '../oauth/token-response.js';
 import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
 
-/** What is known of a grant beside its tokens. Records of earlier versions lack what was not kept then. */
+/** What is known of a grant besides its tokens. Records of earlier versions lack what was not kept then. */
 export interface GrantFacts {
   /** The `sub` claim of the access token; for opaque tokens, the `id` of the profile. */
   readonly subject: string | undefined;

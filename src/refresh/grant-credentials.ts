@@ -3,7 +3,7 @@ import { cloneError, closedError, NotAuthorizedError, TokenError, TokenResponseE
 import type { Grant } from '../grants/grant.js';
 import type { GrantManager } from './grant-manager.js';
 
-/** How long calls get the grant or the error that the request's preparation got, instead of a new read, in milliseconds. */
+/** How long calls of a request use the grant or the error of its preparation instead of a new read, in milliseconds. */
 const SAME_REQUEST_MS = 1_000;
 
 /** What is known of a grant, with the credential that was last seen. */

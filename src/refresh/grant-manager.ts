@@ -120,7 +120,7 @@ export class GrantManager {
     return grant;
   }
 
-  /** Refreshes a grant that has expired, or is about to: then its access token serves to its end where a refresh fails. */
+  /** Refreshes a grant that has expired, or will within the leeway: its access token serves until then if the refresh fails. */
   async #refreshed(grantId: string, grant: Grant): Promise<Grant> {
     const { clock, endpoint } = this.#options;
     if (grant.expiresAt > clock() && endpoint.pauses.remainingMs('ahead', grantId) > 0) return grant;
@@ -138,7 +138,7 @@ export class GrantManager {
     return grant !== undefined && !grant.application && !isUnusable(grant, this.#options.clock());
   }
 
-  /** Returns the grant of a user as it is, expired or not, and refreshes nothing. Synchronous, and without I/O, if it is cached. */
+  /** Returns the grant of a user, expired or not. Synchronous, and without I/O, if it is cached. */
   stored(grantId: string): Grant | Promise<Grant> {
     const known = this.repository.known(grantId);
     if (known && !known.application) return known;
@@ -150,11 +150,9 @@ export class GrantManager {
   }
 
   /**
-   * Returns a grant with another access token than the one that the API refused, or with the same one if no other can
-   * be had now.
+   * Returns a grant with another access token than the one that the API refused, or with the same one if none can be had now.
    *
-   * @param isDead True if the refusal says nothing but that the token is invalid. A grant that cannot get another one then
-   *   ends.
+   * @param isDead True if the API says only that the token is invalid: a grant that cannot get another one ends.
    * @throws like {@link current}
    */
   async renew(
@@ -174,8 +172,8 @@ export class GrantManager {
   }
 
   /**
-   * Records whether the API accepted a grant of {@link renew}. The refusal of one that this process has refreshed starts a
-   * pause, during which `renew` refreshes nothing. One of another process may be as old as the refused one before it.
+   * Records whether the API accepted a grant of {@link renew}. The refusal of one that this process has refreshed begins a pause
+   * of `renew`; one of another process may be as old as the refused one before it.
    */
   reportOutcome(grantId: string, renewed: Credential, accepted: boolean): void {
     const { pauses, id } = this.#options.endpoint;
@@ -307,14 +305,14 @@ export class GrantManager {
     return grant && summaryOf(grantId, grant, this.clock());
   }
 
-  /** Stops listening to other processes, for a strategy that another one replaces. Resolves when its refreshes and saves are done. */
+  /** Stops listening to other processes, for a strategy that was replaced. Resolves when its refreshes and saves are done. */
   async retire(): Promise<void> {
     this.repository.stopWatching();
     await this.refresher.settled();
     await this.access.drain();
   }
 
-  /** Resolves when all running refreshes and saves are done, or exceeded their time limit. Later calls join the first. */
+  /** Resolves when all refreshes and saves are done, or timed out. Later calls join the first. */
   close(): Promise<void> {
     this.repository.stopWatching();
     this.isClosed = true;
@@ -326,10 +324,9 @@ export class GrantManager {
   }
 
   /**
-   * Revokes tokens of which it is not known whether their grant was deleted.
+   * Revokes tokens unless the store still has their grant.
    *
-   * @param removal Its removal, if its outcome is not known. A grant that is still there is looked for again when the store has
-   *   answered, and some seconds later.
+   * @param removal If its outcome is unknown: the store is asked again when it has answered, and some seconds later.
    */
   #revokeUnlessStored(grantId: string, grant: Grant, removal?: Removal): void {
     const isGone = () => this.repository.isGone(grantId);

@@ -76,27 +76,21 @@ export const NO_GRANT = 'No grant for this user; they must log in again.';
 
 type LossReason = 'refused' | 'expired' | 'other-subject';
 
-/**
- * Pauses between the reads after a refusal, in milliseconds: another process may have refreshed the grant and not saved
- * it yet. A user who has revoked the grant waits for them once.
- */
+/** Pauses between the reads after a refusal, in milliseconds: another process may have refreshed the grant and not saved it yet. */
 const PAUSES_AFTER_REFUSAL_MS = [50, 150, 300];
-/** The same if the store has failed within the last minute, perhaps in the other process too. */
+/** The same if the store failed within the last minute: it may fail in the other process too. */
 const PAUSES_AFTER_FAILURE_MS = [...PAUSES_AFTER_REFUSAL_MS, 500, 1_000];
 
 /** Largest number of pairs that one refresh tries: that of the store, one of another process, and that of the caller. */
 const MAX_PAIRS = 3;
 
-/** A failure that took at least this long, in milliseconds, is recorded with the grant, so that other processes do not repeat it. */
+/** Shortest failure, in milliseconds, that is recorded with the grant, so that other processes do not repeat it. */
 const SLOW_FAILURE_MS = 1_000;
 
-/** How long the store may take to check whether the lock is still held, in milliseconds: as long as for a read. */
+/** Time limit of the check whether the lock is still held, in milliseconds: that of a read. */
 const CHECK_MS = 5_000;
 
-/**
- * How old the lock may be when a refresh token is sent, in milliseconds; by try. Beyond it, too little of its lease is
- * left for saves that fail. Usually it is a few milliseconds old; a read of a slow store takes up to 5 s.
- */
+/** Maximum age of the lock when a refresh token is sent, by try. Beyond it, too little of its lease is left for saves that fail. */
 const MAX_LOCK_AGES: readonly Age[] = [
   { ageMs: 1_000, wallAgeMs: 1_000 },
   { ageMs: 5_000, wallAgeMs: 5_000 },
@@ -116,16 +110,13 @@ export class LockedRefreshes {
     this.#options = options;
   }
 
-  /**
-   * Reads the grant again under its lock, refreshes it and saves it. Takes another lock if the first is too old, or lost, once a
-   * refresh token is to be sent.
-   */
+  /** Reads the grant again under its lock, refreshes it and saves it. Takes another lock if the first is too old, or lost. */
   async refresh(refresh: RefreshInFlight): Promise<LockedResult> {
     const { repository, unsaved, endpoint, signal } = this.#options;
     const { id } = refresh;
     const kept = unsaved.byId.get(id);
     const heldLock = kept?.lock.limitTo(endpoint.timeoutMs);
-    // One that is too old is held on: whoever gets it next may know the old pair only.
+    // One that is too old stays held: its next owner may know the old pair only.
     if (kept && heldLock?.maySend) {
       const running = this.#run(refresh, heldLock, kept.grant);
       heldLock.holdUntil(running);
@@ -152,7 +143,7 @@ export class LockedRefreshes {
   async #run(refresh: RefreshInFlight, lock: HeldLock, kept?: Grant): Promise<LockedResult | 'lock-lost'> {
     const { id, seen, trigger, parameters } = refresh;
     const { repository, endpoint, clock, isUsable, signal } = this.#options;
-    // Checked after the read, and at once: whoever has taken a lost lock since may have read the same pair.
+    // Checked after the read began: the owner of a lock that was lost since may have read the same pair.
     const reading = kept ?? this.#newest(id);
     const checking = !kept && lock.isLease ? repository.access.use(() => lock.isHeld(), 'lock', CHECK_MS) : true;
     const [stored, isHeld] = await Promise.all([reading, checking]);
@@ -184,10 +175,7 @@ export class LockedRefreshes {
     return { outcome: 'adopted', grant: pair };
   }
 
-  /**
-   * Returns the pair to refresh under a lock that was just taken: the stored one, or one that this process has still to
-   * save. A save whose answer was lost may have reached the store; another process may have refreshed that pair since.
-   */
+  /** Returns the stored pair, or an unsaved one, unless its save reached the store and another process has refreshed it since. */
   async #newest(id: string): Promise<Grant | undefined> {
     const { repository, unsaved } = this.#options;
     const stored = await repository.readAnew(id);
@@ -229,7 +217,7 @@ export class LockedRefreshes {
     }
   }
 
-  /** Gets new tokens for a grant of the application, and saves them. @throws whatever the token endpoint throws: the grant is kept */
+  /** Gets new tokens for a grant of the application, and saves them. */
   async #request(
     refresh: RefreshInFlight,
     lock: HeldLock,
@@ -248,7 +236,7 @@ export class LockedRefreshes {
     }
   }
 
-  /** Sends a refresh token. Returns `undefined` if the service refuses it. @throws whatever may leave the grant valid */
+  /** Sends a refresh token. Returns `undefined` if the service refuses it; any error may leave the grant valid. */
   async #send(
     refresh: RefreshInFlight,
     lock: HeldLock,
@@ -258,7 +246,7 @@ export class LockedRefreshes {
     const { endpoint, clock } = this.#options;
     const { pauses } = endpoint;
     const { id, trigger, turn } = refresh;
-    // Some services refuse a refresh while the access token is good. That says nothing of the refresh token.
+    // Some services refuse a refresh while the access token is good, which says nothing about the refresh token.
     const goodMs = trigger === 'refused' ? 0 : Math.max(0, grant.expiresAt - clock());
     try {
       const mayRepeat = () => lock.maySend;
@@ -267,22 +255,18 @@ export class LockedRefreshes {
       return tokens;
     } catch (error) {
       const { rotatedToken: rotated } = responseFactsOf(error);
-      if (rotated !== undefined && rotated !== refreshToken)
-        await this.#save(refresh, lock, grant, withRotatedRefreshToken(grant, rotated, refreshToken)).catch(
-          () => undefined,
-        );
+      if (rotated !== undefined && rotated !== refreshToken) {
+        const next = withRotatedRefreshToken(grant, rotated, refreshToken);
+        await this.#save(refresh, lock, grant, next).catch(() => undefined);
+      }
       const isRefusal = error instanceof TokenError || error instanceof TokenResponseError;
       // The service was asked, and the stated end has passed.
       if (isRefusal && rotated === undefined && isPastEnd(grant, clock())) return undefined;
-      // Nothing is remembered of a grant that has been replaced or deleted.
       throw refresh.isOvertaken ? error : pauses.failed(id, error, true, goodMs);
     }
   }
 
-  /**
-   * Returns the pair to try after a refused one: that of another process, which may save it any moment, or the caller's,
-   * if the store has lost a write.
-   */
+  /** Returns the pair to try after a refused one: that of another process, or the caller's if the store has lost a write. */
   async #pairAfterRefusal(refresh: RefreshInFlight, refused: Grant): Promise<Grant | undefined> {
     const { repository, signal } = this.#options;
     const { id, seen } = refresh;
@@ -299,18 +283,14 @@ export class LockedRefreshes {
     return isUntried && seen.refreshToken !== refused.refreshToken ? seen : undefined;
   }
 
-  /**
-   * Saves the new pair. Keeps it in memory, and the lock with it, if the store fails. Discards it if the store has
-   * another grant, or none, and returns the stored one.
-   */
+  /** Saves the new pair. Keeps it and the lock if the store fails; discards it if the store has another grant, or none. */
   async #save(refresh: RefreshInFlight, lock: HeldLock, before: Grant, next: Grant): Promise<LockedResult> {
     const { id, trigger } = refresh;
     const { repository, unsaved, onDiscarded } = this.#options;
     const isFirst = isEmptyGrant(before);
     const kept = unsaved.byId.get(id);
-    const ownVersion = isFirst ? undefined : before.version;
     // What the store most likely has.
-    const storedVersion = kept ? kept.storedVersion : ownVersion;
+    const { storedVersion } = kept ?? { storedVersion: isFirst ? undefined : before.version };
     try {
       // A deleted grant of the application leaves no trace in the store.
       if (!(isFirst && refresh.isOvertaken) && (await repository.replace(id, next, storedVersion))) {
@@ -322,14 +302,14 @@ export class LockedRefreshes {
         unsaved.keep(id, next, storedVersion, trigger, lock);
         return { outcome: 'unsaved', grant: next };
       }
-      // A login or a logout has come in between: the pair is of no use, saved or not.
+      // After a login or a logout, the pair is useless, saved or not.
     }
     unsaved.drop(id);
     onDiscarded(id, next);
     return { outcome: 'discarded', grant: await repository.readAnew(id) };
   }
 
-  /** Ends a grant that is no longer of use. Returns the one that the store has in its place. @throws NotAuthorizedError if there is none */
+  /** Ends a grant, and returns the one that the store has in its place. @throws NotAuthorizedError if there is none */
   async #giveUp(refresh: RefreshInFlight, grant: Grant, reason: LossReason): Promise<Grant> {
     const { repository, unsaved, endpoint, onLost } = this.#options;
     const { id } = refresh;

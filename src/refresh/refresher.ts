@@ -34,16 +34,13 @@ interface SharedRefresh extends RefreshInFlight {
   readonly result: Promise<RefreshResult>;
 }
 
-/**
- * Largest number of refreshes that run or wait, each with its tokens in memory. Beyond it none starts in the background: a later
- * request of the grant asks again.
- */
+/** Largest number of refreshes that run or wait. Beyond it none starts in the background: a later request tries again. */
 const MAX_IN_FLIGHT = 64;
 
-/** Largest number of refreshes that are to be repeated by themselves. */
+/** Largest number of refreshes that wait to be repeated. */
 const MAX_RETRIES = 1_000;
 
-/** Shortest wait for the lock that an event mentions, in milliseconds. */
+/** Shortest wait for the lock that an event has, in milliseconds. */
 const MIN_LOCK_WAIT_MS = 100;
 
 /**
@@ -56,7 +53,7 @@ export class Refresher {
   readonly #inFlight = new Map<string, SharedRefresh>();
   readonly #locked: LockedRefreshes;
   readonly #closing = new AbortController();
-  /** Timers of refreshes whose answer was lost. */
+  /** Timers of refreshes whose response was lost. */
   readonly #retries = new Map<string, NodeJS.Timeout>();
 
   constructor(options: RefresherOptions) {
@@ -107,8 +104,8 @@ export class Refresher {
   }
 
   /**
-   * Refreshes a grant that no request asks for. Resolves to what this process did: `ended` if the service refused the
-   * refresh token that it sent, `undefined` if it did nothing, since another process or a login was faster. Never rejects.
+   * Refreshes a grant that no request needs. Resolves to what this process did: `ended` if the service refused the refresh token,
+   * `undefined` if another process or a login was faster. Never rejects.
    */
   async keepAlive(id: string, seen: Grant): Promise<'refreshed' | 'ended' | 'failed' | undefined> {
     const isPaused = this.#options.endpoint.pauses.remainingMs('ahead', id) > 0;
@@ -141,10 +138,7 @@ export class Refresher {
     this.#endRetry(id);
   }
 
-  /**
-   * Resolves when all refreshes are done and all grants are saved, as far as possible. From now on no refresh token is
-   * sent, because the answer might be lost: refreshes that wait for the lock end with an error.
-   */
+  /** Like {@link settled}. From now on no refresh token is sent, since the response might be lost: waiting refreshes fail. */
   async close(): Promise<void> {
     const closed = 'The strategy is closed: it refreshes no more grants. The grant is kept.';
     this.#closing.abort(new ServiceUnavailableError(closed));
@@ -168,10 +162,7 @@ export class Refresher {
     return shared;
   }
 
-  /**
-   * Waits for a slot at the token endpoint, and then refreshes under a lock: no lock is held, or grows old, while others are
-   * ahead. Never rejects.
-   */
+  /** Waits for a slot at the token endpoint before it takes the lock, so that no lock grows old. Never rejects. */
   async #run(refresh: RefreshInFlight): Promise<RefreshResult> {
     const { id, seen, trigger, turn } = refresh;
     const { endpoint, onRefresh } = this.#options;
@@ -198,7 +189,7 @@ export class Refresher {
     return result;
   }
 
-  /** Lets a refresh that nothing waits for rest after a failure, and repeats one whose answer was lost. */
+  /** Pauses background refreshes after a failure, and repeats a refresh whose response was lost. */
   #pauseOrRetry({ id, seen, trigger }: RefreshInFlight, error: unknown): void {
     if (error instanceof NotAuthorizedError || this.#closing.signal.aborted) return;
     const { pauses } = this.#options.endpoint;
@@ -206,8 +197,7 @@ export class Refresher {
     const isLost =
       error instanceof ServiceUnavailableError && error.cause instanceof TransportError && error.cause.sent;
     if (!isLost || trigger === 'retry' || this.#retries.size >= MAX_RETRIES) return;
-    // The service may have replaced the refresh token, and accept the former one for some seconds more. Waiting for the
-    // next request of the user could take longer.
+    // The service may accept the former refresh token for some seconds more. The user's next request may come later.
     this.#endRetry(id);
     const retry = () => {
       this.#retries.delete(id);
@@ -221,10 +211,7 @@ export class Refresher {
     this.#retries.delete(id);
   }
 
-  /**
-   * Returns the result of a refresh for which no token request is needed, or possible now. For others without a refresh token,
-   * asks the application for the parameters of the request.
-   */
+  /** Returns the result if no token request is needed, or possible now. Else asks for parameters where there is no refresh token. */
   async #withoutRequest(refresh: RefreshInFlight): Promise<RefreshResult | undefined> {
     const { repository, isUsable, endpoint, clock, parametersOf } = this.#options;
     const { id, seen, trigger } = refresh;

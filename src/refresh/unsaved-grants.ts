@@ -51,8 +51,8 @@ export class UnsavedGrants {
   }
 
   /**
-   * Keeps the grant, and retries to save it with an exponential backoff. Holds the lock until it is saved or dropped, or
-   * several saves have failed: until then, another process would send the token that the service has just invalidated.
+   * Keeps the grant, and retries to save it with exponential backoff. Holds the lock until it is saved or dropped, or several
+   * saves have failed: another process would send the token that the service has just invalidated.
    */
   keep(
     id: string,

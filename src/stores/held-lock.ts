@@ -2,9 +2,9 @@ import { number, type Optional, withDefault } from '../checks.js';
 import { type Age, ageOf, type Moment, momentOf } from '../clock.js';
 import type { HeldLease } from './token-store.js';
 
-/** How long a save takes at the most, and some time to spare, in milliseconds. */
+/** How long a save takes at most, with some reserve, in milliseconds. */
 const SAVE_MS = 3_000;
-/** What a lease must last beyond one token request: time to send it, to save the new pair, and to try that again. */
+/** How much longer than a token request a lease must be, in milliseconds: time for two saves. */
 const SPARE_MS = 5_000;
 /** Longest time for which a lock is held for saves that fail, in milliseconds. */
 const MAX_HOLD_MS = 15_000;
@@ -40,12 +40,7 @@ export function shortestLeaseMs(requestMs: number): number {
   return requestMs + SPARE_MS;
 }
 
-/**
- * A lock of the token store that this process has, until it is released.
- *
- * Its age counts from the moment at which the store was asked for it: the lease may have begun then. All limits derive
- * from the length of the lease, so that a request, the save after it and further saves end before the lease does.
- */
+/** A lock of the token store that this process has. Its age counts from when the store was asked: the lease may have begun then. */
 export class HeldLock {
   /** True for a lease whose store can check whether it {@link isHeld}. */
   readonly isLease: boolean;
@@ -72,12 +67,7 @@ export class HeldLock {
     this.#end = end;
   }
 
-  /**
-   * Limits the age up to which {@link maySend} is true: to `limit`, and to what a request of `requestMs` and the save
-   * after it leave of the lease.
-   *
-   * @param limit Default: none but the lease.
-   */
+  /** Limits the age up to which {@link maySend} is true, so that a request of `requestMs` and its save end before the lease. */
   limitTo(requestMs: number, limit: Age = { ageMs: Number.POSITIVE_INFINITY, wallAgeMs: 0 }): this {
     const isEnough = this.#leaseMs >= shortestLeaseMs(requestMs);
     // Under a lease that is too short, each request may outlive it: most do not.
@@ -87,7 +77,7 @@ export class HeldLock {
     return this;
   }
 
-  /** True while a refresh token may be sent under the lock: it is young enough, and not released yet. */
+  /** True while a refresh token may be sent under the lock. */
   get maySend(): boolean {
     if (this.#isReleased) return false;
     const { ageMs, wallAgeMs } = ageOf(this.#askedAt, this.#clock);
@@ -100,31 +90,24 @@ export class HeldLock {
   }
 
   /**
-   * Returns how long the lock is held for a pair that is not saved, so that its last save ends before the lease. In milliseconds.
-   *
-   * By the monotonic clock alone: holding an expired lease does no harm, but a wall clock that was set forward
-   * must not give the lock to a process that knows the old pair only.
+   * Returns how long the lock is held for an unsaved pair, in milliseconds: its last save ends before the lease. By the monotonic
+   * clock alone: a wall clock that was set forward must not give the lock to a process that knows the old pair only.
    */
   holdMs(): number {
     const leftMs = this.#leaseMs - ageOf(this.#askedAt, this.#clock).ageMs - Math.min(SAVE_MS, this.#leaseMs / 2);
     return Math.max(0, Math.min(MAX_HOLD_MS, leftMs));
   }
 
-  /** Holds the lock until the promise has settled too. {@link release} does not wait for it. */
+  /** Holds the lock until the promise has settled. {@link release} does not wait for it. */
   holdUntil(promise: Promise<unknown>): void {
     this.#holds.push(promise.catch(() => undefined));
   }
 
-  /** Releases the lock, and waits for that for a while; or has it released once all that it is held for has settled. */
+  /** Releases the lock, now or once everything that it is held for has settled. Waits for the store only if it is now. */
   async release(): Promise<void> {
-    const [hold] = this.#holds;
-    if (!hold) {
-      this.#isReleased = true;
-      return await this.#end();
-    }
-    void hold.then(() => {
-      this.#holds.shift();
-      return this.release();
-    });
+    const hold = this.#holds.shift();
+    if (hold) return void hold.then(() => this.release());
+    this.#isReleased = true;
+    await this.#end();
   }
 }

@@ -57,8 +57,8 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
     ttl: ttlSeconds,
     prefix: withDefault('oauth-app-grant.', keyPrefix),
   });
-  const locking = loadLockingStore(store, { prefix, ttl, lease: DEFAULT_LEASE_SECONDS });
-  if (locking) return overSessionStore(lockingStore(locking), store, prefix);
+  const load = lockingStoreLoader(store, { prefix, ttl, lease: DEFAULT_LEASE_SECONDS });
+  if (load) return overSessionStore(lazyStore(load), store, prefix);
   const get = async (id: string): Promise<StoredGrant | undefined> => {
     const session = await call(store, 'get', prefix, id);
     if (typeof session !== 'object' || session === null || !('grant' in session && 'id' in session)) return undefined;
@@ -85,16 +85,12 @@ export function sessionTokenStore(store: SessionStoreLike, options: SessionToken
   return overSessionStore(tokenStore, store, prefix);
 }
 
-/** Loads the code for the database of a session store; `undefined` if it is none of those that have locks. */
-function loadLockingStore(store: object, settings: LockingStoreSettings): Promise<LockingStore> | undefined {
+/** Returns what loads the code for the database of a session store; `undefined` for one without locks. */
+function lockingStoreLoader(store: object, settings: LockingStoreSettings): (() => Promise<LockingStore>) | undefined {
   if (isRedisStore(store))
-    return import('../redis/redis-session-store.js').then(({ redisStoreOfSessions }) =>
-      redisStoreOfSessions(store, settings),
-    );
+    return async () => (await import('../redis/redis-session-store.js')).redisStoreOfSessions(store, settings);
   if (isPostgresStore(store))
-    return import('../postgres/postgres-session-store.js').then(({ postgresStoreOfSessions }) =>
-      postgresStoreOfSessions(store, settings),
-    );
+    return async () => (await import('../postgres/postgres-session-store.js')).postgresStoreOfSessions(store, settings);
   return undefined;
 }
 
@@ -123,24 +119,30 @@ function isPostgresStore(store: object): store is PostgresSessionStore {
   }
 }
 
-/** Returns a store that can be used while its code is loading. */
-function lockingStore(loading: Promise<LockingStore>): LockingStore {
-  // Each call that waits for it rejects.
-  loading.catch(() => undefined);
+/** Returns a store whose code is loaded with its first call, and again after a failure. */
+function lazyStore(load: () => Promise<LockingStore>): LockingStore {
+  let loading: Promise<LockingStore> | undefined;
+  const loaded = () => {
+    loading ??= load().catch((error) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
   return {
-    get: async (id) => (await loading).get(id),
-    set: async (id, grant) => (await loading).set(id, grant),
-    delete: async (id, version) => (await loading).delete(id, version),
-    update: async (id, grant, version) => (await loading).update(id, grant, version),
-    add: async (id, grant) => (await loading).add(id, grant),
-    lock: ofLength(DEFAULT_LEASE_SECONDS * 1000, async (id, work) => (await loading).lock(id, work)),
+    get: async (id) => (await loaded()).get(id),
+    set: async (id, grant) => (await loaded()).set(id, grant),
+    delete: async (id, version) => (await loaded()).delete(id, version),
+    update: async (id, grant, version) => (await loaded()).update(id, grant, version),
+    add: async (id, grant) => (await loaded()).add(id, grant),
+    lock: ofLength(DEFAULT_LEASE_SECONDS * 1000, async (id, work) => (await loaded()).lock(id, work)),
   };
 }
 
 /** For messages. */
 const VERBS = { get: 'read', set: 'save', destroy: 'delete' } as const;
 
-/** Promisifies one call of a session store. The first outcome counts: a callback, an exception or a rejection. */
+/** Promisifies a call of a session store. The first outcome counts: a callback, an exception or a rejection. */
 function call(
   store: SessionStoreLike,
   method: 'get' | 'set' | 'destroy',

@@ -14,10 +14,8 @@ export interface WriteLimits {
 }
 
 /**
- * A write to the token store.
- *
- * Its signal aborts when the write is abandoned: anything it has read may be stale by then, so it must start no further
- * operation and leave the cache alone. Call `signal.throwIfAborted()` after each `await`.
+ * A write to the token store. Calls `signal.throwIfAborted()` after each `await`: when a write is abandoned, what it has read may
+ * be stale, so it starts no operation and leaves the cache alone.
  */
 export type WriteTask<T> = (store: TokenStore, signal: AbortSignal) => Promise<T>;
 
@@ -33,8 +31,8 @@ const DOWN_MS = 1_000;
 const RECENTLY_MS = 60_000;
 
 /**
- * Calls the application's token store, which may throw, hang or misbehave: every failure becomes a TokenStoreError.
- * Tracks whether the store works. Runs writes of one grant one after the other, in the order in which they were requested.
+ * Calls the application's token store, which may throw, hang or misbehave: every failure becomes a TokenStoreError. Runs writes
+ * of one grant in sequence.
  */
 export class StoreAccess {
   readonly #store: TokenStore;
@@ -65,12 +63,12 @@ export class StoreAccess {
     return this.#store.list?.(prefix);
   }
 
-  /** True if the store has failed within the last second and not succeeded since. */
+  /** True if the store failed within the last second, and has not succeeded since. */
   get isDown(): boolean {
     return this.#isFailing && performance.now() - this.#failedAt < DOWN_MS;
   }
 
-  /** True if the store has failed within the last minute, so that another process may hold unsaved tokens. */
+  /** True if the store failed within the last minute: another process may hold unsaved tokens. */
   get hasFailedRecently(): boolean {
     return performance.now() - this.#failedAt < RECENTLY_MS;
   }
@@ -119,26 +117,25 @@ export class StoreAccess {
     return withTimeout(written, waitMs, () => this.#failed(timeoutError('write')));
   }
 
-  /** Abandons the writes that run, so that those that wait behind them get a chance before the process ends. */
+  /** Abandons running writes, so that those behind them are tried before the process ends. */
   abandonWrites(): void {
     for (const write of this.#runningWrites) write.abort(this.#failed(timeoutError('write')));
   }
 
   /**
-   * Takes the store's lock for the id, or that of this process if the store has no locks. Holds it until it is released,
-   * whatever the store's method does with the work under it, such as to run it twice.
+   * Takes the store's lock for the id, or that of this process if the store has no locks.
    *
    * @param signal Ends the wait for the lock with its reason.
-   * @throws TokenStoreError if the lock cannot be had; the signal's reason, as it is
+   * @throws TokenStoreError if the lock is not acquired; the signal's reason, as it is
    */
   async acquire(id: string, signal?: AbortSignal): Promise<HeldLock> {
     const store = this.#store;
+    let end = ignore;
     if (!store.lock) {
-      const end = await hubOf(store).locks.turn(id, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
+      end = await hubOf(store).locks.turn(id, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
       return new HeldLock('none', this.#clock, async () => end());
     }
     let [isTaken, isGivenUp] = [false, false];
-    let end = ignore;
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
@@ -173,7 +170,7 @@ export class StoreAccess {
     }
   }
 
-  /** Waits until all writes that were requested have settled, and all locks that are held are released, each for a while. */
+  /** Waits, for a while, until all writes have settled and all locks are released. */
   async drain(): Promise<void> {
     await withTimeout(this.#writes.drain(), DRAIN_MS, () => this.#failed(timeoutError('write'))).catch(ignore);
     await waitForRelease(Promise.all(this.#releases));
