@@ -27,9 +27,7 @@ export interface Rounds {
   readonly at?: number | undefined;
 }
 
-/**
- * Records how a browser came back from its logins: in a short-lived cookie, which {@link LoopGuard} counts with.
- */
+/** Records how a browser came back from its logins, in a short-lived cookie. The loop guard counts with it. */
 export class LoginReturns {
   readonly #cookie: SealedCookie<RoundsContent>;
 
@@ -72,7 +70,6 @@ export class LoginReturns {
     return { at, rounds, grantId, cameBack, account };
   }
 
-  /** Sets the browser's cookie. */
   write(visit: Visit, res: ServerResponse, { at, rounds, grantId, cameBack, account }: Rounds): void {
     this.#cookie.write(visit, res, [rounds, grantId, cameBack, account], at);
   }

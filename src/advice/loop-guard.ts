@@ -19,11 +19,11 @@ const MAX_LOGIN_PATHS = 50;
 const NO_ACCOUNT = '';
 
 /**
- * Counts logins of a browser that succeed, or fail, and lead to the next one at once: in a short-lived cookie.
+ * Counts logins of a browser that lead to the next one at once. Without it, a browser whose session or grant gets lost would go
+ * round for ever, with a new grant each time.
  *
- * Without it, a browser whose session or grant gets lost would go round for ever, with a new grant each time. A login counts
- * once the browser has come back from it without its session or its grant, which {@link LoginReturns} records: a login after a
- * logout is no round. The cookie names the account, so one that a sibling host planted ends no login of another account.
+ * A login counts once the browser came back from it without its session or its grant, so a login after a logout does not. The
+ * cookie names the account: one that a sibling host planted ends no login of another account.
  */
 export class LoopGuard {
   readonly #returns: LoginReturns;
@@ -34,7 +34,6 @@ export class LoopGuard {
     this.#returns = returns;
   }
 
-  /** Remembers the path of a login route. */
   rememberRoute({ browserUrl }: Visit): void {
     if (this.#loginPaths.size < MAX_LOGIN_PATHS) this.#loginPaths.add(asRouted(pathOf(browserUrl)));
   }
@@ -51,8 +50,7 @@ export class LoopGuard {
   }
 
   /**
-   * Throws if the browser made too many rounds with this account. Starts counting anew, and discards the grant of the last
-   * round.
+   * Throws if the browser made too many rounds with this account. Then counting starts anew, and the last grant is discarded.
    *
    * @throws ConfigurationError that names the likely cause
    */

@@ -1,13 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Advice } from '../advice/advice.js';
+import { LoopGuard } from '../advice/loop-guard.js';
 import * as check from '../checks.js';
 import { closedError, ofStrategy } from '../errors.js';
 import { redirect } from '../session/return-to.js';
-import { Visit } from '../session/visit.js';
-import { beginLogin } from './begin-login.js';
+import { ABSOLUTE_URL, asRouted, Visit } from '../session/visit.js';
+import { authorizationRequest, beginLogin, furtherParams } from './begin-login.js';
 import { handleCallback } from './callback.js';
 import { readCallbackQuery } from './callback-query.js';
-import type { LoginRuntime, PassportActions, RouteOptions } from './login-context.js';
-import { loginsOf } from './logins.js';
+import type { LoginContext, LoginRuntime, PassportActions, RouteOptions } from './login-context.js';
+import { PendingLogins } from './pending-logins.js';
+import { UsedLogins } from './used-logins.js';
 
 /**
  * Options of `passport.authenticate` and `passport.authorize`: Passport's, and those of this strategy. Both accept a value of
@@ -40,6 +43,32 @@ export interface AuthenticateOptions {
   readonly assignProperty?: string | undefined;
   readonly authInfo?: boolean | undefined;
   readonly userProperty?: string | undefined;
+}
+
+/** Returns what the logins of a strategy share, created by the first of them. */
+export function loginsOf(runtime: LoginRuntime): LoginContext {
+  runtime.logins ??= createLogins(runtime);
+  return runtime.logins;
+}
+
+function createLogins(runtime: LoginRuntime): LoginContext {
+  const { settings, service, openStrategy, grants, clients, returns } = runtime;
+  const { name, callbackURL, clock, scope, authorizationParams: params } = settings;
+  // A path such as `callback` without a slash is resolved against that of each request.
+  const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
+  return {
+    ...runtime,
+    get popups() {
+      return runtime.popups;
+    },
+    advice: new Advice(openStrategy, grants, clients),
+    loops: new LoopGuard(returns),
+    pendingLogins: new PendingLogins(settings, service),
+    usedLogins: new UsedLogins({ namespace: encodeURIComponent(`${name}.${service}`), clock }),
+    defaultRequest: authorizationRequest(settings, callbackURL, scope),
+    defaultParams: typeof params === 'function' ? undefined : furtherParams(params),
+    callbackPath: isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined,
+  };
 }
 
 /**

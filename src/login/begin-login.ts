@@ -72,7 +72,7 @@ function startLogin(
   const frame = popups?.popupOf(req)?.target;
   // The page to return to, and its cookie, belong to the user's tabs.
   const remembered = frame ? undefined : returnCookie.take(visit, res);
-  const [requested, ...others] = visit.query.getAll('returnTo');
+  const [requested, ...others] = visit.url.includes('?') ? visit.query.getAll('returnTo') : [];
   const returnTo = requested === undefined ? remembered : safeReturnTo(others.length === 0 ? requested : undefined);
   // What a page of the application asked for: no link can set it.
   const steppedUp = returnTo === undefined ? undefined : pageScopes()?.take(visit, res, returnTo, grants.idOf(req));
