@@ -134,6 +134,8 @@ export class Pauses {
 
   /** Records that a request of the grant was answered. @param isOfUser False for one of the application: it says nothing about others */
   succeeded(id: string, isOfUser: boolean): void {
+    // Nearly always: nothing is paused.
+    if (this.#pauses.size + this.#failed.size === 0 && this.#rejectedId === undefined) return;
     this.end(id, 'failed', 'client', 'ahead');
     if (!isOfUser) return;
     this.#answered();

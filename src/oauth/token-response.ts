@@ -107,8 +107,6 @@ export function outageOf(endpoint: string, response: HttpResponse, now: number):
  */
 export function readTokenResponse(response: HttpResponse, context: TokenResponseContext): TokenSet {
   const { status, bodyFault } = response;
-  const outage = outageOf('token endpoint', response, context.now);
-  if (outage) throw outage;
   const body = status >= 200 && status < 300 ? parseJsonObject(response.body) : undefined;
   const rotatedToken = isToken(body?.refresh_token) ? body.refresh_token : undefined;
   try {
@@ -116,6 +114,8 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
   } catch (error) {
     throw withFacts(error, { rotatedToken, retryAfterMs: retryAfterMs(response.headers, context.now) });
   }
+  const outage = outageOf('token endpoint', response, context.now);
+  if (outage) throw outage;
   const refusal = readRefusal(response, context.secrets);
   const found = bodyFault ? UNREAD[bodyFault] : body && accessTokenFault(body.access_token);
   const error = refusalError(refusal, context, found);
@@ -170,17 +170,16 @@ function readTokenSet(body: TokenResponseFields, context: TokenResponseContext):
   };
 }
 
-const DAY_S = 24 * 60 * 60;
-const YEAR_S = 365 * DAY_S;
 /** Ten years in seconds. */
-export const TEN_YEARS_S: number = 10 * YEAR_S;
+export const TEN_YEARS_S: number = 10 * 365 * 24 * 60 * 60;
+const MAX_RENEWABLE_S = 24 * 60 * 60;
 const MIN_GUESS_S = 60;
 
 /** Assumed if nothing states the lifetime of a token that can be replaced. */
 const DEFAULT_LIFETIME_S = 3600;
 
 /** Lifetime of an access token that does not expire, in milliseconds. Finite, because it is stored as JSON. */
-export const NO_END_MS: number = 100 * YEAR_S * 1000;
+export const NO_END_MS: number = 10 * TEN_YEARS_S * 1000;
 
 type LifetimeContext = Pick<TokenResponseContext, 'now' | 'accessTokenLifetime'>;
 
@@ -194,9 +193,9 @@ type LifetimeContext = Pick<TokenResponseContext, 'now' | 'accessTokenLifetime'>
  */
 export function renewableLifetime(expiresIn: unknown, claims: Claims, context: LifetimeContext): number {
   const stated = secondsOf(expiresIn);
-  if (stated !== undefined) return Math.min(stated, DAY_S) * 1000;
+  if (stated !== undefined) return Math.min(stated, MAX_RENEWABLE_S) * 1000;
   const guess = claimedLifetime(claims, context.now) ?? context.accessTokenLifetime ?? DEFAULT_LIFETIME_S;
-  return Math.min(Math.max(guess, MIN_GUESS_S), DAY_S) * 1000;
+  return Math.min(Math.max(guess, MIN_GUESS_S), MAX_RENEWABLE_S) * 1000;
 }
 
 /** Returns the lifetime of an access token that nothing can replace, in milliseconds. Ten years and more, 0 and -1 mean no end. */
