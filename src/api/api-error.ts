@@ -165,7 +165,7 @@ export function failedCall(fault: TransportError, method: string, path: string, 
   return new ServiceUnavailableError(`${method} ${shown(path)}: ${fault.message}.`, { code, cause: fault, sent });
 }
 
-/** Creates the error for a call that got no slot in time. @param max `Infinity` if only the service's 429s limit the account */
+/** Creates the error for a call that got no slot in time. @param max `Infinity` if only 429s limit the account */
 export function noSlotError(method: string, path: string, max: number, sent: boolean): ServiceUnavailableError {
   const late =
     max === Infinity

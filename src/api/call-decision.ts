@@ -12,7 +12,7 @@ const MAX_REDIRECTS = 5;
 /** Two: the first may return a token that another process obtained earlier, and that the API rejects too. */
 const MAX_RENEWALS = 2;
 
-/** Limits after a 429, unless the call sets them. The request was not performed (RFC 6585, 4), so it is repeated while there is time. */
+/** Limits after a 429, unless the call sets them. It was not performed (RFC 6585, 4), so that any call may be repeated. */
 const THROTTLED_RETRY: RetryLimits = {
   limit: Infinity,
   maxDelayMs: 30_000,
