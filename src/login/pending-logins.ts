@@ -9,7 +9,7 @@ import type { Visit } from '../session/visit.js';
 export interface FrameTarget {
   /** S256 of the frame's verifier (RFC 7636, 4.2). */
   readonly challenge: string;
-  /** Id of the grant of the frame's user, where the frame's requests identify the user. */
+  /** Id of the user's grant, if the requests of the frame identify the user. */
   readonly grantId: string | undefined;
   /** Scopes that the page of the frame needs, with those that are granted; `undefined` for those of every login. */
   readonly scope?: string | undefined;
@@ -75,8 +75,7 @@ const MAX_PENDING = 12;
 const TABS = 8;
 
 /** Characters of a cookie with a page of 500 characters, and of one without a page. */
-const TYPICAL_COOKIE = 800;
-const BARE_COOKIE = 220;
+const [TYPICAL_COOKIE, BARE_COOKIE] = [800, 220];
 
 /** A cookie up to this length keeps its page while there is room, whatever may follow. */
 const MAX_FREE_COOKIE = 1_000;

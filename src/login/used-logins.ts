@@ -16,10 +16,11 @@ const MIN_SWEEP_MS = 1_000;
 /** The callback that uses a login: while it runs, and afterwards if its outcome is unclaimed or the token store failed. */
 interface Claim<Outcome> {
   readonly expiresAt: number;
-  readonly ended: Promise<void>;
+  /** Other callbacks of the login, while this one runs. */
+  waiting: (() => void)[] | undefined;
   /** An outcome that did not reach the browser. */
   unclaimed?: Outcome | undefined;
-  /** The token store may have the mark of this callback all the same. */
+  /** True if the token store failed. It may have the mark of this callback all the same. */
   hasFailed?: boolean;
 }
 
@@ -30,7 +31,7 @@ interface Claim<Outcome> {
 export class UsedLogins<Outcome> {
   readonly #namespace: string;
   readonly #clock: () => number;
-  /** By {@link keyOf} the state, nearly in the order of expiry: a claim, or the expiry in epoch seconds, which is smaller. */
+  /** By {@link keyOf} the state, nearly in order of expiry: a claim, later its expiry in epoch seconds, which is smaller. */
   readonly #used = new Map<string, Claim<Outcome> | number>();
   /** The version of all marks of this object. */
   readonly #markVersion = randomInt(1, 2 ** 47);
@@ -65,17 +66,14 @@ export class UsedLogins<Outcome> {
     const former = this.#used.get(key);
     if (typeof former === 'number') return undefined;
     if (former && !former.hasFailed) {
-      await former.ended;
+      if (former.waiting) await new Promise<void>((resolve) => former.waiting?.push(resolve));
       const outcome = former.unclaimed;
       if (outcome === undefined || !resume()) return undefined;
       former.unclaimed = undefined;
       return outcome;
     }
-    let end = () => {};
-    const ended = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    const claim: Claim<Outcome> = { expiresAt, ended };
+    const waiting: (() => void)[] = [];
+    const claim: Claim<Outcome> = { expiresAt, waiting };
     this.#used.set(key, claim);
     this.#dropExpired();
     let hasFailed = access.hasLock;
@@ -88,8 +86,9 @@ export class UsedLogins<Outcome> {
       });
     } finally {
       claim.hasFailed = hasFailed;
+      claim.waiting = undefined;
       if (!hasFailed && claim.unclaimed === undefined) this.#used.set(key, Math.ceil(expiresAt / 1000));
-      end();
+      for (const proceed of waiting) proceed();
     }
   }
 
@@ -107,7 +106,11 @@ export class UsedLogins<Outcome> {
     for (const [key, used] of this.#used) {
       const waitMs = (typeof used === 'number' ? used * 1000 : used.expiresAt) + CLOCK_SKEW_MS - now;
       if (waitMs > 0 && this.#used.size <= MAX_USED) {
-        if (!this.#isClosed) this.#sweep ??= setTimeout(() => this.#sweepNow(), Math.max(waitMs, MIN_SWEEP_MS)).unref();
+        const sweep = () => {
+          this.#sweep = undefined;
+          this.#dropExpired();
+        };
+        if (!this.#isClosed) this.#sweep ??= setTimeout(sweep, Math.max(waitMs, MIN_SWEEP_MS)).unref();
         break;
       }
       this.#used.delete(key);
@@ -117,11 +120,6 @@ export class UsedLogins<Outcome> {
       deletions.push(this.#markedIn.use((store) => store.delete(id), 'login', STORE_LIMIT_MS).catch(() => {}));
     }
     return deletions;
-  }
-
-  #sweepNow(): void {
-    this.#sweep = undefined;
-    this.#dropExpired();
   }
 
   /**
