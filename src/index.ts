@@ -9,6 +9,7 @@ export { ApiClient } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
 export type { ApiResponse, ApiStream, PaginateOptions, RequestOptions, StandardSchema } from './api/call-options.js';
 export type { RequestHeaders } from './api/request-headers.js';
+export { memoryTokenStore } from './databases/memory-token-store.js';
 export { embedded } from './embedded/embedded.js';
 export type { EmbeddedOptions } from './embedded/frame-options.js';
 export {
@@ -46,12 +47,7 @@ export type {
 } from './options.js';
 export { requireAuthorization } from './step-up/require-authorization.js';
 export { sessionTokenStore } from './stores/session-token-store.js';
-export {
-  type ListedTokenStore,
-  memoryTokenStore,
-  type StoredGrant,
-  type TokenStore,
-} from './stores/token-store.js';
+export type { ListedTokenStore, StoredGrant, TokenStore } from './stores/token-store.js';
 export { Strategy } from './strategy/strategy.js';
 
 declare global {

@@ -30,10 +30,7 @@ export interface Grant extends GrantFacts {
   readonly refreshToken: string | undefined;
   /** Base address of the organization's API, if the application reads it from token responses. */
   readonly enterpriseUrl?: string | undefined;
-  /**
-   * The refresh token before `refreshToken`, if the token response that brought `refreshToken` was otherwise unusable.
-   * Sent to the service if it refuses `refreshToken`.
-   */
+  /** The one before `refreshToken`, if that came with an otherwise unusable response. Sent if the service refuses `refreshToken`. */
   readonly previousRefreshToken?: string | undefined;
   /** Origins of the authorization server that has issued it, of a tenant's strategy: no other one gets its tokens. */
   readonly issuedBy?: string | undefined;
@@ -55,10 +52,7 @@ export interface Grant extends GrantFacts {
   readonly version: number;
 }
 
-/**
- * Tombstone: what the store keeps of a grant that the service has refused. It has the refused grant's version, so that a
- * process that holds its successor, still unsaved, can replace it.
- */
+/** Tombstone of a grant that the service has refused. It keeps the version, so that a process with an unsaved successor can replace it. */
 export interface EndedGrant extends GrantFacts, Pick<Grant, 'lineage' | 'generation' | 'version'> {
   readonly ended: true;
 }
@@ -94,18 +88,15 @@ const FULL_WINDOW_LIFETIME_MS = 20 * 60 * 1000;
 /** Fraction of the lifetime after a refresh in which `ahead` is ignored. Prevents refresh loops with short-lived tokens. */
 const RESTING_SHARE = 0.1;
 
-const FOREVER = Number.POSITIVE_INFINITY;
-
 /** Largest fraction of the lifetime that `leeway` may take. Leaves time to use the token that a request waited for. */
 const MAX_LEEWAY = 0.5;
 
+const FOREVER = Number.POSITIVE_INFINITY;
+
 /**
- * Returns the grant of a token response: of a login, or after a refresh of `before`, from which it keeps what the response
- * leaves out.
+ * Returns the grant of a token response: of a login, or of a refresh of `before`, from which it keeps what the response lacks.
  *
- * @param now Epoch milliseconds of the token response.
- * @param obtainedBy Names this process.
- * @param before May be an {@link emptyGrant}.
+ * @param now Epoch milliseconds of the token response. @param obtainedBy Names this process.
  */
 export function issuedGrant(tokens: TokenSet, now: number, obtainedBy?: string, before?: Grant): Grant {
   const former = before?.accessToken === NO_TOKEN ? undefined : before;
@@ -151,22 +142,16 @@ export function isEmptyGrant({ accessToken }: Grant): boolean {
   return accessToken === NO_TOKEN;
 }
 
-/**
- * Returns the grant with the refresh token of a token response that is otherwise unusable. Keeps the former one too:
- * the new one may not come from the service.
- */
+/** Returns the grant with the refresh token of an otherwise unusable response, and the former one: a proxy may have made up the new one. */
 export function withRotatedRefreshToken(grant: Grant, refreshToken: string, previousRefreshToken: string): Grant {
   const version = randomInt(1, VERSIONS);
   const generation = grant.generation + 1;
   return { ...grant, refreshToken, previousRefreshToken, refreshTokenExpiresAt: undefined, generation, version };
 }
 
-/** Returns the tokens of a login that has brought no refresh token, with that of the grant before it. @param now Epoch milliseconds. */
-export function withRefreshTokenOf(
-  { refreshToken, refreshTokenExpiresAt }: Grant,
-  tokens: TokenSet,
-  now: number,
-): TokenSet {
+/** Returns the tokens of a login that brought no refresh token, with that of the grant before it. @param now Epoch milliseconds. */
+export function withRefreshTokenOf(grant: Grant, tokens: TokenSet, now: number): TokenSet {
+  const { refreshToken, refreshTokenExpiresAt } = grant;
   const lifetimeMs = refreshToken === undefined ? tokens.lifetimeMs : tokens.renewableLifetimeMs;
   const refreshTokenLifetimeMs = refreshTokenExpiresAt && refreshTokenExpiresAt - now;
   return { ...tokens, refreshToken, lifetimeMs, refreshTokenLifetimeMs };
@@ -193,10 +178,7 @@ export function isOlder(one: Grant | EndedGrant, other: Grant): boolean {
   return one.lineage === other.lineage && one.generation < other.generation;
 }
 
-/**
- * Returns true if both come from one refresh token, and `grant` was issued later. Without a lock, two processes may refresh
- * at once, and a service with a grace period answers both: the later answer counts.
- */
+/** Returns true if both come from one refresh token, and `grant` was issued later: two processes refreshed at once, without a lock. */
 export function isLaterSibling(grant: Grant, stored: Grant): boolean {
   const isSibling = stored.lineage === grant.lineage && stored.generation === grant.generation;
   return isSibling && grant.expiresAt - grant.lifetimeMs > stored.expiresAt - stored.lifetimeMs;
@@ -217,11 +199,10 @@ export function isUnusable(grant: Grant | EndedGrant, now: number): boolean {
 }
 
 /**
- * Returns how fresh the grant is, by the token that ends first: the access token, or the refresh token that replaces it. One
- * that nothing can replace, or that another authorization server has issued, serves to its own end.
+ * Returns how fresh the grant is, by the token that expires first: the access token, or the refresh token that replaces it. An
+ * access token that nothing can replace, or that another authorization server issued, serves until it expires.
  *
- * @param now Epoch milliseconds.
- * @param origin Of the authorization server.
+ * @param now Epoch milliseconds. @param origin Of the authorization server.
  */
 export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: RefreshWindow, origin: string): Freshness {
   const { lifetimeMs, expiresAt, refreshTokenExpiresAt = FOREVER } = grant;
@@ -238,10 +219,7 @@ export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: Refr
   return result;
 }
 
-/**
- * Returns whether a grant and a token response are of one user; `undefined` if that is not known. Compares like with like: a
- * `sub` claim with another one, never with an id of the application.
- */
+/** Returns whether a grant and a token response are of one user, if known. Never compares a `sub` claim with the application's id. */
 export function isSameUser(grant: Grant, tokens: TokenSet): boolean | undefined {
   const sub = subjectOf(tokens.claims);
   if (sub !== undefined && grant.sub !== undefined) return sub === grant.sub;
@@ -264,11 +242,7 @@ export function isRandomGrantId(value: unknown): value is string {
   return typeof value === 'string' && /^[\w-]{43}$/.test(value);
 }
 
-/**
- * Returns an id of the application, checked.
- *
- * @throws ConfigurationError unless it is a well-formed text of 1 to 800 characters after escaping
- */
+/** Returns an id of the application, checked. @throws ConfigurationError unless it is well-formed, and 1 to 800 characters escaped */
 export function checkedGrantId(value: unknown): string {
   if (typeof value === 'string' && value.length > 0 && value.length <= MAX_ESCAPED_LENGTH && value.isWellFormed()) {
     if (encodeURIComponent(value).length <= MAX_ESCAPED_LENGTH) return value;
@@ -280,12 +254,7 @@ export function checkedGrantId(value: unknown): string {
   );
 }
 
-/**
- * Returns an id of the application for a grant that is to be stored, checked.
- *
- * @throws ConfigurationError as {@link checkedGrantId} does, and for the text of a value that is missing: all users without it
- *   would share the grant
- */
+/** Like {@link checkedGrantId}, for a new grant: refuses the text of a missing value, since all users without it would share the grant. */
 export function newGrantId(value: unknown): string {
   const id = checkedGrantId(value);
   if (!/^(?:undefined|UNDEFINED|NaN|\[object \w+\])$/.test(id)) return id;
@@ -302,8 +271,7 @@ export function newGrantId(value: unknown): string {
  * The content key is derived from the secret and the id in the store (HKDF with SHA-256, RFC 5869), so a record that is
  * moved to another id does not decrypt. The header `kid` names the secret.
  *
- * Without keys, a record is JSON in base64url. That protects nothing from readers of the store. It keeps tokens out of
- * a log of a request, which prints the session store (`req.sessionStore`) with it.
+ * Without keys, a record is JSON in base64url: a logged request, which has the session store, prints no tokens.
  */
 export class GrantCodec {
   /** By key id, in the order of the option. The first encrypts, all decrypt. */
@@ -314,13 +282,13 @@ export class GrantCodec {
     this.#keys = new Map(encryptionKeys.map((secret) => [idOf(contentKey(secret, 'key id')), secret]));
   }
 
-  /** Returns the record for the grant. @param id The id in the store. The record decodes under this id only, also in a store that ignores case. */
+  /** Returns the record for the grant. @param id The id in the store: the record decodes under no other. */
   async encode(id: string, grant: Grant | EndedGrant): Promise<StoredGrant> {
     const { version, ...content } = grant;
     return { version, expiresAt: grant.expiresAt, sealed: await this.seal(id, JSON.stringify({ id, ...content })) };
   }
 
-  /** Returns the grant, or `undefined` if the record is damaged, moved, encrypted with an unknown key, or not encrypted although keys are set. */
+  /** Returns the grant; `undefined` if the record is damaged, moved, encrypted with an unknown key, or not encrypted despite keys. */
   async decode(id: string, record: unknown): Promise<Grant | EndedGrant | undefined> {
     const { sealed, version } = Object(record) as Partial<Readonly<Record<string, unknown>>>;
     if (typeof sealed !== 'string' || typeof version !== 'number' || !Number.isSafeInteger(version)) return undefined;
