@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 import { cookieSettingsOf, isForFrames } from '../session/session.js';
-import { isInForeignFrame, isInFrame, type Visit } from '../session/visit.js';
+import { isInFrame, type Visit } from '../session/visit.js';
 
 /** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
 export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: unknown }): void {
@@ -86,4 +86,13 @@ export function lostSessionCause(visit: Visit): string {
     return "Its session cookie is secure, and express-session sets it only where it sees https: behind a proxy, set Express' trust proxy.";
   }
   return `Likely causes: the session cookie is dropped (secure without https, SameSite=Strict, another domain or path, larger than 4 KB), the session store loses sessions, sessions live in the memory of one of several processes, requireAuthorization() or apiClient() stands before the session, deserializeUser refuses the user, the option grantId returns another id for the user of deserializeUser than for that of verify, or failureRedirect leads to the login route.`;
+}
+
+/**
+ * Returns true if a browser loads the page into a frame of another site, where cookies are third-party cookies. After a link
+ * inside the frame, only `Sec-Fetch-Storage-Access` shows it.
+ */
+function isInForeignFrame(headers: Visit['headers']): boolean {
+  const { 'sec-fetch-site': site, 'sec-fetch-storage-access': access } = headers;
+  return isInFrame(headers) && (site === 'cross-site' || access !== undefined);
 }

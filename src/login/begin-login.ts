@@ -5,7 +5,8 @@ import { endpointUrl } from '../oauth/addresses.js';
 import type { Settings } from '../options.js';
 import { HeaderBudget } from '../session/cookies.js';
 import { safeReturnTo } from '../session/return-to.js';
-import { ABSOLUTE_URL, asRouted, isFetch, isPrefetch, routedPathOf, type Visit } from '../session/visit.js';
+import { asRouted, isPrefetch, type Visit } from '../session/visit.js';
+import { ABSOLUTE_URL, routedPathOf } from './callback-query.js';
 import type { AuthorizationPart, LoginContext, PassportActions, RouteOptions } from './login-context.js';
 
 const BY_SCRIPT =
@@ -182,4 +183,12 @@ export function furtherParams(params: Readonly<Record<string, string>>): Authori
 
 function isSilent(query: URLSearchParams): boolean {
   return query.getAll('prompt').some((prompt) => prompt.split(' ').includes('none'));
+}
+
+/**
+ * Returns true if a script sent the request: it cannot follow a redirect to the service. A service worker that passes on the
+ * navigation of a page (`fetch(event.request)`) can.
+ */
+function isFetch(headers: Visit['headers']): boolean {
+  return headers['sec-fetch-dest'] === 'empty' && headers['sec-fetch-mode'] !== 'navigate';
 }

@@ -1,4 +1,4 @@
-import { parametersOf } from '../session/visit.js';
+import { asRouted } from '../session/visit.js';
 
 /** The parameters of a callback. `malformed` is answered with 400 before anything is looked up. */
 export type CallbackQuery = { readonly kind: 'malformed' } | CallbackAnswer;
@@ -43,7 +43,7 @@ export function readCallbackQuery(url: string): CallbackQuery | undefined {
   const found: { -readonly [Name in keyof typeof MAX_LENGTH]?: string } = {};
   let isCallback = false;
   let isMalformed = false;
-  for (const [name, value] of parametersOf(url)) {
+  for (const [name, value] of queryParameters(url)) {
     const [stem = ''] = name.split('[', 1);
     const isParameter = Object.hasOwn(MAX_LENGTH, stem);
     const isDecisive = DECISIVE.has(stem);
@@ -64,4 +64,26 @@ export function readCallbackQuery(url: string): CallbackQuery | undefined {
   if (code !== undefined) return { kind: 'code', code, state, issuer };
   const description = found.error_description?.slice(0, MAX_DESCRIPTION_LENGTH);
   return { kind: 'error', error: error ?? '', description, state, issuer };
+}
+
+/** Returns the parameters of a URL's query in their order. Most hold no escapes and need no parser. */
+export function queryParameters(url: string): Iterable<readonly [name: string, value: string]> {
+  const [, ...rest] = url.split('?');
+  const query = rest.join('?');
+  if (!/^[!-$&-*,->@-~]*$/.test(query)) return new URLSearchParams(query);
+  const pairs: [string, string][] = [];
+  for (const part of query.split('&')) {
+    const equals = part.indexOf('=');
+    if (part !== '') pairs.push(equals < 0 ? [part, ''] : [part.slice(0, equals), part.slice(equals + 1)]);
+  }
+  return pairs;
+}
+
+/** A `callbackURL` that is the same for all requests. */
+export const ABSOLUTE_URL: RegExp = /^https?:/i;
+
+/** Returns the routed path of a `callbackURL`. A relative one is resolved against the path of the request. */
+export function routedPathOf(callbackURL: string, path: string): string {
+  // A request line may hold a whole URL.
+  return asRouted(new URL(callbackURL, `http://relative.invalid${path.startsWith('/') ? path : '/'}`).pathname);
 }

@@ -8,8 +8,8 @@ import type { Settings } from '../options.js';
 import { locationOf } from '../session/return-to.js';
 import { sessionOf, userIdOf, userOf } from '../session/session.js';
 import { reasonOf, SessionLogin, type SessionLoginRequest, sentResponseError } from '../session/session-login.js';
-import { ABSOLUTE_URL, asRouted, isPrefetch, routedPathOf, type Visit } from '../session/visit.js';
-import type { CallbackAnswer, CallbackQuery } from './callback-query.js';
+import { asRouted, isPrefetch, type Visit } from '../session/visit.js';
+import { ABSOLUTE_URL, type CallbackAnswer, type CallbackQuery, routedPathOf } from './callback-query.js';
 import type {
   CallbackFailure,
   CallbackOutcome,

@@ -72,9 +72,6 @@ export class Visit {
   }
 }
 
-/** A `callbackURL` that is the same for all requests. */
-export const ABSOLUTE_URL: RegExp = /^https?:/i;
-
 /** Returns path and query as the browser requested them, wherever the handler is mounted. */
 export function originalUrl(req: IncomingMessage & WithExpress): string {
   return typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/');
@@ -86,28 +83,9 @@ export function pathOf(url: string): string {
   return end < 0 ? url : url.slice(0, end);
 }
 
-/** Returns the parameters of a URL's query in their order. Most hold no escapes and need no parser. */
-export function parametersOf(url: string): Iterable<readonly [name: string, value: string]> {
-  const [, ...rest] = url.split('?');
-  const query = rest.join('?');
-  if (!/^[!-$&-*,->@-~]*$/.test(query)) return new URLSearchParams(query);
-  const pairs: [string, string][] = [];
-  for (const part of query.split('&')) {
-    const equals = part.indexOf('=');
-    if (part !== '') pairs.push(equals < 0 ? [part, ''] : [part.slice(0, equals), part.slice(equals + 1)]);
-  }
-  return pairs;
-}
-
 /** Returns a path as routers compare it by default: case-insensitive, with or without a slash at the end. */
 export function asRouted(path: string): string {
   return path.toLowerCase().replace(/\/$/, '');
-}
-
-/** Returns the routed path of a `callbackURL`. A relative one is resolved against the path of the request. */
-export function routedPathOf(callbackURL: string, path: string): string {
-  // A request line may hold a whole URL.
-  return asRouted(new URL(callbackURL, `http://relative.invalid${path.startsWith('/') ? path : '/'}`).pathname);
 }
 
 /** Returns the first value of a header, if Express trusts the proxy that sent it. */
@@ -156,29 +134,12 @@ export function isSameOrigin(headers: IncomingHttpHeaders, host: string | undefi
   return new URL(origin).host === new URL(scheme + host).host;
 }
 
-/**
- * Returns true if a script sent the request: it cannot follow a redirect to the service. A service worker that passes on the
- * navigation of a page (`fetch(event.request)`) can.
- */
-export function isFetch(headers: IncomingHttpHeaders): boolean {
-  return headers['sec-fetch-dest'] === 'empty' && headers['sec-fetch-mode'] !== 'navigate';
-}
-
 /** Destinations of requests for a page inside another one (Fetch Standard, 2.2.5). */
 const FRAMES: ReadonlySet<unknown> = new Set(['iframe', 'frame', 'embed', 'object']);
 
 /** Returns true if a browser loads the page into a frame. */
 export function isInFrame(headers: IncomingHttpHeaders): boolean {
   return FRAMES.has(headers['sec-fetch-dest']);
-}
-
-/**
- * Returns true if a browser loads the page into a frame of another site, where cookies are third-party cookies. After a link
- * inside the frame, only `Sec-Fetch-Storage-Access` shows it.
- */
-export function isInForeignFrame(headers: IncomingHttpHeaders): boolean {
-  const { 'sec-fetch-site': site, 'sec-fetch-storage-access': access } = headers;
-  return isInFrame(headers) && (site === 'cross-site' || access !== undefined);
 }
 
 /**

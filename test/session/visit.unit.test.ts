@@ -2,16 +2,10 @@ import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from '
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
+import { queryParameters, routedPathOf } from '../../src/login/callback-query.js';
 import { locationOf, redirect } from '../../src/session/return-to.js';
 import { callOnce, settle } from '../../src/session/session.js';
-import {
-  frameworkError,
-  isSameOrigin,
-  parametersOf,
-  refuseFramework,
-  routedPathOf,
-  Visit,
-} from '../../src/session/visit.js';
+import { frameworkError, isSameOrigin, refuseFramework, Visit } from '../../src/session/visit.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
 test('reads the parameters of any URL as URLSearchParams does', () => {
@@ -26,7 +20,7 @@ test('reads the parameters of any URL as URLSearchParams does', () => {
       (parts, start) => {
         const url = start + parts.join('');
         const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
-        expect([...parametersOf(url)]).toEqual([...new URLSearchParams(query)]);
+        expect([...queryParameters(url)]).toEqual([...new URLSearchParams(query)]);
       },
     ),
     { numRuns: 2000 },
