@@ -3,7 +3,7 @@ import type { Emulator } from 'passport-oauth-app/emulator';
 import { crowdinAgent, crowdinApp } from 'passport-oauth-app/providers';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { EventLog } from '../support/event-log.js';
+import { listen } from '../support/event-log.js';
 import { browser, open } from '../support/one-world.js';
 import { stopTime } from '../support/stop-time.js';
 import { storeId } from '../support/store-id.js';
@@ -59,7 +59,7 @@ describe('a grant of the application', threats(86), () => {
       client_assertion: `assertion-${++asked}`,
     }));
     const client = strategy.client('any');
-    const events = new EventLog('refresh');
+    const events = listen('refresh');
     await client.projects();
     advance(2 * HOURS - 200);
     await client.projects();
@@ -68,7 +68,6 @@ describe('a grant of the application', threats(86), () => {
     await client.projects();
     service.expireAccessTokens();
     await client.projects();
-    events.stop();
     expect(bodies(service).map(({ client_assertion }) => client_assertion)).toEqual([
       ...['assertion-1', 'assertion-2', 'assertion-3', 'assertion-4'],
     ]);
@@ -191,8 +190,7 @@ describe('a grant of the application', threats(86), () => {
     const { service } = await open();
     const tokenStore = new TroubledStore();
     const { strategy } = strategyOf(service, machine, { tokenStore, revocationPath: '/oauth/revoke' });
-    const events = new EventLog('refresh');
-    onTestFinished(() => events.stop());
+    const events = listen('refresh');
     tokenStore.fail('set', 'add', 'update');
     const token = await strategy.client('machine').accessToken();
     await strategy.client('machine-2').accessToken();
@@ -218,8 +216,7 @@ describe('a grant of the application', threats(86), () => {
     const store = new TroubledStore();
     const tokenStore = isAnswerLost ? store : withoutLock(store);
     const { strategy } = strategyOf(service, machine, { tokenStore });
-    const events = new EventLog('refresh');
-    onTestFinished(() => events.stop());
+    const events = listen('refresh');
     const { add } = store.inner;
     const addAndFail: typeof add = async (...args) => {
       await add(...args);
@@ -405,8 +402,7 @@ describe('an application that is installed in an organization', threats(86), () 
     const { service } = await open();
     const { code = '' } = service.install({ userId: '2', authentication: 'authorization_code' });
     const { strategy, advance, tokenStore } = strategyOf(service, () => undefined);
-    const log = new EventLog('grant');
-    onTestFinished(() => log.stop());
+    const log = listen('grant');
     expect(await strategy.importCode('user', code)).toEqual(await strategy.grant('user'));
     expect(log.events.map(({ event }) => event)).toMatchObject([{ grantId: 'user', action: 'imported' }]);
     const { clientID: client_id, clientSecret: client_secret } = service.options;

@@ -28,13 +28,25 @@ function rawCallback(callback: string, options: { method?: string; headers?: Rec
 }
 
 describe.each(frameworks)('under %s', (framework) => {
-  test.each([
+  test.each<[string, string, number]>([
     ['a code without a state', '/callback?code=abc', 403],
     ['an error without a state', '/callback?error=access_denied', 403],
     ['a state alone', '/callback?state=abc', 400],
     ['an empty state', '/callback?code=abc&state=', 400],
     ['a forged state', `/callback?code=abc&state=${'A'.repeat(43)}`, 403],
     ['both code and error', '/callback?code=a&error=access_denied&state=b', 400],
+    ['a code of 4096 characters', `/callback?code=${'a'.repeat(4096)}&state=s`, 403],
+    ['one more', `/callback?code=${'a'.repeat(4097)}&state=s`, 400],
+    ['a state of 512 characters', `/callback?code=c&state=${'a'.repeat(512)}`, 403],
+    ['one more in the state', `/callback?code=c&state=${'a'.repeat(513)}`, 400],
+    ['an error of 2048 characters', `/callback?error=${'a'.repeat(2048)}&state=s`, 403],
+    ['one more in the error', `/callback?error=${'a'.repeat(2049)}&state=s`, 400],
+    ['a code below another question mark', '/callback?/code=a&state=s', 400],
+    ...['code=', 'state=a', 'error=a&error=b', 'code[]=a', 'a=b&state[x]=y'].map((query): [string, string, number] => [
+      `${query} at the login route`,
+      `/login?${query}`,
+      400,
+    ]),
   ])('a callback with %s is refused, and no request leaves', threats(1), async (_what, path, status) => {
     await open({ framework });
     const answer = await rawRequest(world.url, path);
@@ -42,6 +54,14 @@ describe.each(frameworks)('under %s', (framework) => {
     expect(answer.headers.location).toBeUndefined();
     expect(world.service.requests).toEqual([]);
   });
+
+  test.each(['', '?', '?returnTo=/code', '?x=code', '?codex=1', '?constructor=1'])(
+    'the login route with the query %j begins a login',
+    async (query) => {
+      await open({ framework });
+      expect((await visit(`/login${query}`)).headers.get('location')).toMatch(/[?&]state=/);
+    },
+  );
 
   test.each([
     ['code twice', '&code=other'],
@@ -86,6 +106,7 @@ describe.each(frameworks)('under %s', (framework) => {
     expect((await rawCallback(`/callback?code=${good.code}&state=${value}`)).status).toBe(400);
     // An error may be any text (RFC 6749 allows less, and services send more).
     expect((await rawCallback(`/callback?error=${value}&state=${good.state}`)).status).toBe(errorStatus);
+    if (errorStatus === 502) expect(world.errors.at(-1)?.message).toContain('no OAuth error code');
     expect(world.tokenRequests()).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { memoryTokenStore } from '../../src/index.js';
 import { Browser } from '../support/browser.js';
-import { EventLog } from '../support/event-log.js';
+import { listen } from '../support/event-log.js';
 import { clock, loggedIn, logIn, open, openAtCallback, visit, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { type App, sendJson } from '../support/world.js';
@@ -90,27 +90,22 @@ describe('the granted scopes are', () => {
 });
 
 test('a refresh keeps the scopes unless its answer has others, and the events tell', async () => {
-  const events = new EventLog('login', 'refresh');
-  try {
-    await loggedIn(options);
-    const scopesAfter = async (body: object) => {
-      clock.advance(2 * HOURS);
-      world.service.fail('token', { status: 200, body });
-      return (await (await visit('/scopes')).json()).scope;
-    };
-    expect(await scopesAfter(pair('2'))).toEqual(['project', 'tm']);
-    expect(await scopesAfter({ ...pair('3'), scope: 'project' })).toEqual(['project']);
-    expect(await scopesAfter(pair('4'))).toEqual(['project']);
-    const told = events.events.map(({ name, event }) => [name, Reflect.get(event, 'scope')]);
-    expect(told).toEqual([
-      ['login', ['project', 'tm']],
-      ['refresh', undefined],
-      ['refresh', ['project']],
-      ['refresh', undefined],
-    ]);
-  } finally {
-    events.stop();
-  }
+  const events = listen('login', 'refresh');
+  await loggedIn(options);
+  const scopesAfter = async (body: object) => {
+    clock.advance(2 * HOURS);
+    world.service.fail('token', { status: 200, body });
+    return (await (await visit('/scopes')).json()).scope;
+  };
+  expect(await scopesAfter(pair('2'))).toEqual(['project', 'tm']);
+  expect(await scopesAfter({ ...pair('3'), scope: 'project' })).toEqual(['project']);
+  expect(await scopesAfter(pair('4'))).toEqual(['project']);
+  expect(events.events.map(({ name, event }) => [name, event.scope])).toEqual([
+    ['login', ['project', 'tm']],
+    ['refresh', undefined],
+    ['refresh', ['project']],
+    ['refresh', undefined],
+  ]);
 });
 
 test('each login has its own scopes', async () => {

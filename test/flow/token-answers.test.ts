@@ -25,6 +25,12 @@ test('an answer of the token endpoint in gzip is read', async () => {
   expect((await visit(callback)).status).toBe(302);
 });
 
+test('the code of a callback reaches the token endpoint whole, with a question mark too', async () => {
+  const { server, callback } = await openWithEndpoint(json(good), {}, 'a?b');
+  await visit(callback);
+  expect(JSON.parse(String(server.requests[0]?.body))).toMatchObject({ code: 'a?b' });
+});
+
 describe('a login works with', threats(33, 34), () => {
   test.each<[string, object]>([
     ...['bearer', 'Bearer', 'BEARER', 'bEaReR'].map((token_type): [string, object] => [

@@ -1,8 +1,8 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { memoryTokenStore, type StoredGrant } from '../../src/index.js';
 import { another } from '../support/another.js';
 import { Browser } from '../support/browser.js';
-import { EventLog } from '../support/event-log.js';
+import { listen } from '../support/event-log.js';
 import { clock, loggedIn, open, refreshTokens, world } from '../support/one-world.js';
 import { orSample } from '../support/sample.js';
 import { stopTime } from '../support/stop-time.js';
@@ -34,8 +34,7 @@ function accessTokenOnly(id: string, now: number): StoredGrant {
 test('keepAlive refreshes the grants whose tokens are older, and no others', async () => {
   const tokenStore = memoryTokenStore();
   await loggedIn(withUsers(3, { tokenStore }));
-  const log = new EventLog('refresh');
-  onTestFinished(() => log.stop());
+  const log = listen('refresh');
   await world.logIn(new Browser(), '2');
   const id = storeId(world.service.options, 'import');
   await tokenStore.set(id, accessTokenOnly(id, clock.now()));
