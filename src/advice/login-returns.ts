@@ -12,7 +12,7 @@ export const ROUND_MAX_AGE_S = 60;
  */
 export type Return = '' | 'failed' | 'none' | 'split' | 'lost';
 
-/** What the cookie holds. */
+/** The content of the cookie. */
 export type RoundsContent = readonly [rounds: number, grantId: string, cameBack: Return, account: string];
 
 /** Logins of one browser in a row that led nowhere, and the last of them. */
@@ -41,8 +41,8 @@ export class LoginReturns {
   }
 
   /**
-   * Records how the browser came back from its login. With its grant it starts counting anew, unless another request came
-   * without: of two processes that keep separate sessions, one knows the session. To be called if the request {@link hasCookie}.
+   * Records how the browser came back from its login. Counting starts anew if it came with its grant, unless another request
+   * came without: of two processes with separate sessions, one knows the session. To be called if the request {@link hasCookie}.
    *
    * @param found `lost`: the session is there, and its grant was not found.
    */

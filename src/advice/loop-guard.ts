@@ -9,13 +9,13 @@ import { lostSessionCause } from './session-cookie.js';
 /** Logins in a row that led nowhere, after which the next one is an error for the developer. */
 const MAX_ROUNDS = 2;
 
-/** The same for callbacks without parameters. */
+/** Callbacks in a row without parameters, after which the next one is an error. */
 const MAX_EMPTY = 5;
 
 /** Maximum number of login routes that are remembered. An application has one or a few. */
 const MAX_LOGIN_PATHS = 50;
 
-/** Stands for the account of logins that failed. */
+/** The account of logins that failed. */
 const NO_ACCOUNT = '';
 
 /**
@@ -78,10 +78,18 @@ export class LoopGuard {
    * Counts a login that failed and leads to the next one. It discards no grant: it may be forged, or of another tab than the
    * one that logged in.
    *
+   * @param isEmpty True if the callback had no parameters.
    * @throws ConfigurationError that names the likely cause, if too many failed
    */
-  countFailure(visit: Visit, res: ServerResponse): void {
-    this.#countFailure(visit, res, MAX_ROUNDS, (before) => storyOf(before, visit));
+  countFailure(visit: Visit, res: ServerResponse, isEmpty = false): void {
+    const before = this.#returns.read(visit);
+    const rounds = roundsOf(before, NO_ACCOUNT);
+    if (rounds >= (isEmpty ? MAX_EMPTY : MAX_ROUNDS)) {
+      this.#returns.reset(visit, res);
+      throw loginLoop(isEmpty ? EMPTY_CALLBACKS : storyOf(before, visit));
+    }
+    const { grantId } = before;
+    this.#returns.write(visit, res, { rounds: rounds + 1, grantId, cameBack: 'failed', account: markOf(NO_ACCOUNT) });
   }
 
   /**
@@ -93,18 +101,7 @@ export class LoopGuard {
   countEmptyCallback(visit: Visit, res: ServerResponse): void {
     const { 'sec-fetch-site': site } = visit.headers;
     if (site === 'same-origin' || site === 'none' || !visit.cookieHeader.includes('.login.')) return;
-    this.#countFailure(visit, res, MAX_EMPTY, () => EMPTY_CALLBACKS);
-  }
-
-  #countFailure(visit: Visit, res: ServerResponse, max: number, explain: (before: Rounds) => string): void {
-    const before = this.#returns.read(visit);
-    const rounds = roundsOf(before, NO_ACCOUNT);
-    if (rounds >= max) {
-      this.#returns.reset(visit, res);
-      throw loginLoop(explain(before));
-    }
-    const { grantId } = before;
-    this.#returns.write(visit, res, { rounds: rounds + 1, grantId, cameBack: 'failed', account: markOf(NO_ACCOUNT) });
+    this.countFailure(visit, res, true);
   }
 }
 

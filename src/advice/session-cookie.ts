@@ -16,16 +16,16 @@ export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: un
 }
 
 /**
- * Throws if the session cookie is SameSite=Strict: browsers leave it out of the page that a callback redirects to, since the
- * request for that came from another site. A callback that responds with a page works.
+ * Throws if the session cookie is SameSite=Strict: browsers leave it out of a redirect from a callback that came from another
+ * site. A callback that responds with a page works.
  *
  * @throws ConfigurationError
  */
 export function refuseStrictSession(req: IncomingMessage): void {
-  if (isStrict(req))
-    throw dropped(
-      'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
-    );
+  if (!isStrict(req)) return;
+  throw dropped(
+    'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
+  );
 }
 
 function isStrict(req: IncomingMessage): boolean {
@@ -52,9 +52,8 @@ const PARTITION =
   "Set cookie.sameSite to 'none', cookie.secure and cookie.partitioned to true (express-session 1.18 or newer), and give the cookie a name that it did not have before.";
 
 function dropped(reason: string): ConfigurationError {
-  return new ConfigurationError(`The login would be lost: the session cookie ${reason}`, {
-    code: 'ERR_SESSION_COOKIE',
-  });
+  const message = `The login would be lost: the session cookie ${reason}`;
+  return new ConfigurationError(message, { code: 'ERR_SESSION_COOKIE' });
 }
 
 /**

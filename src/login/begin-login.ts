@@ -162,11 +162,10 @@ function redirectUriFor(visit: Visit, callbackURL: string): string | undefined {
 
 /** Returns an authorization request up to its `state`. */
 export function authorizationRequest(
-  settings: Pick<Settings, 'authUrl' | 'authorizationPath' | 'clientID' | 'scopeSeparator'>,
+  { authUrl, authorizationPath, clientID, scopeSeparator }: Settings,
   redirectUri: string,
   scope: string,
 ): AuthorizationPart {
-  const { authUrl, authorizationPath, clientID, scopeSeparator } = settings;
   const query = new URLSearchParams({ client_id: clientID, redirect_uri: redirectUri, response_type: 'code' });
   // Services without scopes get none.
   if (scope !== '') query.set('scope', scope.replaceAll(' ', scopeSeparator));

@@ -7,7 +7,7 @@ import type { TokenSet } from '../oauth/token-response.js';
 export interface Profile {
   /** The strategy's name. */
   readonly provider: string;
-  /** The tenant, of a strategy that stands in for many. */
+  /** The tenant, if the strategy is one of many. */
   readonly tenant?: string | undefined;
   /**
    * The `sub` claim of the access token. Without one (opaque tokens have no claims) it is what `userProfile` returns as
