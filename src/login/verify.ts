@@ -53,19 +53,13 @@ export type VerifyWithRequest<UserProfile extends object = object> = {
 /** Passport's verify callback, of any arity. */
 export type AnyVerify = (...args: never[]) => unknown;
 
-/** The answer of `verify`. */
-export interface Verdict {
-  /** `false`, `null` or `undefined`: the user is denied. */
-  readonly user: unknown;
-  readonly info: unknown;
-}
-
 /**
  * Calls the application's `verify`, and resolves to its first answer.
  *
  * It accepts the arities of passport-oauth2: with one more parameter, `verify` gets the token response before the profile.
  * The arity is read at each call: NestJS sets it late.
  *
+ * @returns `user`: falsy if the user is denied
  * @throws ConfigurationError if a `verify` without the parameter `done` returned a value, which is most likely the user
  */
 export function callVerify(
@@ -73,7 +67,7 @@ export function callVerify(
   req: IncomingMessage | undefined,
   tokens: TokenSet,
   profile: Profile,
-): Promise<Verdict> {
+): Promise<{ readonly user: unknown; readonly info: unknown }> {
   const start = req ? [req, tokens.accessToken, tokens.refreshToken] : [tokens.accessToken, tokens.refreshToken];
   const withParams = verify.length === start.length + 3;
   // Without any parameter it may be a wrapper.

@@ -42,6 +42,9 @@ export function runtimeOf(strategy: object): Runtime {
   });
 }
 
+/** Kept, since an `import()` for each login would cost as much as four hashes. */
+let logins: Promise<typeof import('../login/authenticate.js')> | undefined;
+
 /**
  * A Passport strategy for services with rotating refresh tokens.
  *
@@ -100,9 +103,13 @@ export class Strategy<UserProfile extends object = object> extends Base {
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    import('../login/authenticate.js').then(
+    logins ??= import('../login/authenticate.js');
+    logins.then(
       ({ authenticate }) => authenticate(runtime, actions, req, options),
-      (error: unknown) => actions.error(ofStrategy(error, this.name)),
+      (error: unknown) => {
+        logins = undefined;
+        actions.error(ofStrategy(error, this.name));
+      },
     );
   }
 
