@@ -223,7 +223,9 @@ export class RequestClients {
 
   /** Replaces the request's clients with clients of the new grant, for the handlers that run after login. */
   switchTo(req: IncomingMessage, manager: GrantManager, grantId: string, grant: Grant | undefined): GrantCredentials {
-    const source = this.#sourceOf(req, grantId) ?? new GrantCredentials(manager, grantId);
+    // No client can have an id that is new.
+    const known = this.options.grants.isNewId ? undefined : this.#sourceOf(req, grantId);
+    const source = known ?? new GrantCredentials(manager, grantId);
     if (grant) source.take(grant);
     for (const property of this.#properties) {
       if ((req as WithClients)[property] instanceof ApiClient)
