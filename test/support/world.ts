@@ -147,7 +147,7 @@ function addRoutes(app: App, world: World, { authenticate, byInstance, callback,
   const which = (byInstance ? world.strategy : world.strategy.name) as string;
   const login = (redirects?: object): Handler => world.passport.authenticate(which, { ...redirects, ...authenticate });
   const guard = requireAuthorization({ login: '/login' }) as Handler;
-  const projects: Handler = async (req, res) => sendJson(res, await req.apiClient.projects());
+  const projects: Handler = (req, res, next) => void req.apiClient.projects().then((data) => sendJson(res, data), next);
   const whoami: Handler = (req, res) => {
     const { authorized, grantId, organizationDomain, baseUrl } = req.apiClient ?? {};
     sendJson(res, { user: req.user, authorized, grantId, organizationDomain, baseUrl, session: req.session });
@@ -155,7 +155,7 @@ function addRoutes(app: App, world: World, { authenticate, byInstance, callback,
   if (framework === 'connect') {
     app.use('/login', login());
     app.use('/callback', callback?.(world) ?? login());
-    app.use('/projects', (req, res, next) => Promise.resolve(projects(req, res, next)).catch(next));
+    app.use('/projects', projects);
     app.use('/whoami', whoami);
     app.use('/logout', logout(world.strategy) as Handler);
     app.use('/logout', (_req, res) => sendJson(res, {}));
