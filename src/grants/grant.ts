@@ -126,8 +126,8 @@ export function issuedGrant(tokens: TokenSet, now: number, obtainedBy?: string, 
   };
 }
 
-/** The access token of {@link emptyGrant}. */
-const NO_TOKEN = '';
+/** The access token of {@link emptyGrant}, which no store has. */
+export const NO_TOKEN = '';
 
 /** Returns a grant of the application that has no token yet. It has expired. */
 export function emptyGrant(): Grant {
@@ -135,11 +135,6 @@ export function emptyGrant(): Grant {
   const tokens = { accessToken: NO_TOKEN, refreshToken: undefined, ...lifetimes };
   const facts = { scope: undefined, claims: {}, subject: undefined, organizationDomain: undefined, params: {} };
   return { ...issuedGrant({ ...tokens, ...facts }, 0), application: true };
-}
-
-/** Returns true for an {@link emptyGrant}, which no store has. */
-export function isEmptyGrant({ accessToken }: Grant): boolean {
-  return accessToken === NO_TOKEN;
 }
 
 /** Returns the grant with the refresh token of an otherwise unusable response, and the former one: a proxy may have made up the new one. */

@@ -11,11 +11,11 @@ import {
   emptyGrant,
   type Grant,
   hasSameTokens,
-  isEmptyGrant,
   isOlder,
   isPastEnd,
   isSameUser,
   issuedGrant,
+  NO_TOKEN,
   withRotatedRefreshToken,
 } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
@@ -287,7 +287,7 @@ export class LockedRefreshes {
   async #save(refresh: RefreshInFlight, lock: HeldLock, before: Grant, next: Grant): Promise<LockedResult> {
     const { id, trigger } = refresh;
     const { repository, unsaved, onDiscarded } = this.#options;
-    const isFirst = isEmptyGrant(before);
+    const isFirst = before.accessToken === NO_TOKEN;
     const kept = unsaved.byId.get(id);
     // What the store most likely has.
     const { storedVersion } = kept ?? { storedVersion: isFirst ? undefined : before.version };

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError } from '../errors.js';
 import type { RefreshEvent } from '../events.js';
-import { type Grant, hasSameTokens, isEmptyGrant, isPastEnd } from '../grants/grant.js';
+import { type Grant, hasSameTokens, isPastEnd, NO_TOKEN } from '../grants/grant.js';
 import { TransportError } from '../http/transport-error.js';
 import { Turn } from '../oauth/request-queue.js';
 import type { TokenParameters } from '../oauth/token-endpoint.js';
@@ -184,7 +184,18 @@ export class Refresher {
     } finally {
       turn.end();
     }
-    onRefresh(id, { ...eventOf(result, refresh), trigger, durationMs: performance.now() - since });
+    const { lockWaitMs, lostLease, reused } = refresh;
+    const scope = 'error' in result ? undefined : result.grant?.scope;
+    onRefresh(id, {
+      outcome: result.outcome,
+      trigger,
+      durationMs: performance.now() - since,
+      ...(lockWaitMs >= MIN_LOCK_WAIT_MS && { lockWaitMs }),
+      ...(lostLease && { lostLease }),
+      ...(reused && { reused }),
+      ...('error' in result && { reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' }),
+      ...(scope !== undefined && scope.join() !== seen.scope?.join() && { scope }),
+    });
     if ('error' in result && !refresh.isOvertaken) this.#pauseOrRetry(refresh, result.error);
     return result;
   }
@@ -228,7 +239,7 @@ export class Refresher {
     if (seen.refreshToken !== undefined) return undefined;
     refresh.parameters = await parametersOf?.(id);
     if (refresh.parameters) return undefined;
-    if (isEmptyGrant(seen)) return { outcome: 'unsent', error: new NotAuthorizedError(NO_GRANT) };
+    if (seen.accessToken === NO_TOKEN) return { outcome: 'unsent', error: new NotAuthorizedError(NO_GRANT) };
     return trigger !== 'refused' && seen.expiresAt > clock() ? { outcome: 'unsent', grant: seen } : undefined;
   }
 }
@@ -238,22 +249,4 @@ function grantOf(result: RefreshResult): Grant {
   if ('error' in result) throw result.error;
   if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
   return result.grant;
-}
-
-/** Returns what an event says of a refresh. */
-function eventOf(
-  result: FinishedRefresh,
-  { seen, lockWaitMs, lostLease, reused }: RefreshInFlight,
-): Omit<RefreshEvent, 'strategy' | 'grantId' | 'trigger' | 'durationMs'> {
-  const { outcome } = result;
-  const facts = {
-    outcome,
-    ...(lockWaitMs < MIN_LOCK_WAIT_MS ? {} : { lockWaitMs }),
-    ...(lostLease ? { lostLease } : {}),
-    ...(reused ? { reused } : {}),
-  };
-  if ('error' in result)
-    return { ...facts, reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' };
-  const { scope } = result.grant ?? {};
-  return scope !== undefined && scope.join() !== seen.scope?.join() ? { ...facts, scope } : facts;
 }

@@ -36,16 +36,14 @@ const SAVE_ALL_PAUSE_MS = 200;
  */
 export class UnsavedGrants {
   /** The grants that are still to be saved. */
-  readonly byId: ReadonlyMap<string, UnsavedGrant>;
-  readonly #unsaved: Map<string, UnsavedGrant>;
+  readonly byId: Map<string, UnsavedGrant>;
   readonly #repository: GrantRepository;
   readonly #onSettled: OnSettled;
   #flushing: Promise<void> | undefined;
 
-  /** @param unsaved Empty; the repository reads it. */
-  constructor(unsaved: Map<string, UnsavedGrant>, repository: GrantRepository, onSettled: OnSettled) {
-    this.byId = unsaved;
-    this.#unsaved = unsaved;
+  /** @param byId Empty; the repository reads it. */
+  constructor(byId: Map<string, UnsavedGrant>, repository: GrantRepository, onSettled: OnSettled) {
+    this.byId = byId;
     this.#repository = repository;
     this.#onSettled = onSettled;
   }
@@ -74,20 +72,20 @@ export class UnsavedGrants {
       }),
     );
     const retry = this.#retryAfter(FIRST_RETRY_MS, id);
-    this.#unsaved.set(id, { grant, storedVersion, trigger, since: performance.now(), lock, release, retry });
+    this.byId.set(id, { grant, storedVersion, trigger, since: performance.now(), lock, release, retry });
   }
 
   /** Forgets the grant: it was saved, replaced by a login, or deleted. */
   drop(id: string): void {
-    const unsaved = this.#unsaved.get(id);
+    const unsaved = this.byId.get(id);
     clearTimeout(unsaved?.retry);
-    this.#unsaved.delete(id);
+    this.byId.delete(id);
     unsaved?.release();
   }
 
   /** Tries to save all grants now. Concurrent calls share one try. */
   flush(): Promise<void> {
-    this.#flushing ??= Promise.all([...this.#unsaved.keys()].map((id) => this.#save(id))).then(() => {
+    this.#flushing ??= Promise.all([...this.byId.keys()].map((id) => this.#save(id))).then(() => {
       this.#flushing = undefined;
     });
     return this.#flushing;
@@ -97,19 +95,19 @@ export class UnsavedGrants {
   async saveAll(): Promise<void> {
     const until = performance.now() + SAVE_ALL_MS;
     await this.flush();
-    if (this.#unsaved.size > 0) this.#repository.access.abandonWrites();
-    while (this.#unsaved.size > 0 && performance.now() < until) {
+    if (this.byId.size > 0) this.#repository.access.abandonWrites();
+    while (this.byId.size > 0 && performance.now() < until) {
       await pause(SAVE_ALL_PAUSE_MS);
       await this.flush();
     }
-    for (const { release } of this.#unsaved.values()) release();
+    for (const { release } of this.byId.values()) release();
   }
 
   #retryAfter(ms: number, id: string): NodeJS.Timeout {
     const retry = async () => {
-      const unsaved = this.#unsaved.get(id);
+      const unsaved = this.byId.get(id);
       await this.#save(id);
-      if (unsaved && this.#unsaved.get(id) === unsaved)
+      if (unsaved && this.byId.get(id) === unsaved)
         unsaved.retry = this.#retryAfter(Math.min(2 * ms, MAX_RETRY_MS), id);
     };
     // `saveAll` saves the rest when the strategy is closed; a timer must not keep the process alive.
@@ -117,11 +115,11 @@ export class UnsavedGrants {
   }
 
   async #save(id: string): Promise<void> {
-    const unsaved = this.#unsaved.get(id);
+    const unsaved = this.byId.get(id);
     if (!unsaved) return;
     const { grant, storedVersion, trigger, since } = unsaved;
     const saved = await this.#repository.replace(id, grant, storedVersion).catch(() => undefined);
-    if (saved === undefined || this.#unsaved.get(id)?.grant !== grant) return;
+    if (saved === undefined || this.byId.get(id)?.grant !== grant) return;
     this.drop(id);
     const durationMs = performance.now() - since;
     this.#onSettled(id, { outcome: saved ? 'saved' : 'discarded', trigger, durationMs }, grant);
