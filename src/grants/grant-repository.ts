@@ -81,7 +81,7 @@ export class GrantRepository {
   readonly #reads = new Map<string, readonly RunningRead[]>();
   /** The versions that are being saved, unless another process has changed the grant since. */
   readonly #saves = new Map<string, number>();
-  /** Stops listening to changes that others make; `undefined` until a grant is cached. */
+  /** `undefined` until a grant is cached. */
   #stopListening: (() => void) | undefined;
   readonly #onChange: OnChange = (storeId, version) => this.#changed(storeId, version);
 
@@ -190,11 +190,7 @@ export class GrantRepository {
     });
   }
 
-  /**
-   * Saves a grant unless the store has one for the id, or keeps the end of one. Returns whether it did.
-   *
-   * @param whenSaved Called before this process can see the grant.
-   */
+  /** Saves a grant unless the store has one, or a tombstone. Returns whether it did. @param whenSaved As for {@link create}. */
   add(id: string, grant: Grant, whenSaved: () => void): Promise<boolean> {
     return this.#save(id, grant, SAVE, whenSaved, async (store, storeId, record, signal) => {
       if (store.add) return await store.add(storeId, record);
@@ -206,11 +202,10 @@ export class GrantRepository {
   }
 
   /**
-   * Saves a refreshed grant if the store has the given version, or any older grant of the same login: that one is
-   * invalid at the service. In a store without a lock, also replaces a sibling that was issued earlier. Returns false if
-   * the store has another grant, or none.
+   * Saves a refreshed grant if the store has the given version, or an older grant of the same login, which the service no longer
+   * accepts; without a lock, also an earlier sibling. Returns false if the store has another grant, or none.
    *
-   * @param version `undefined` if the store had none: saves the grant if it still has none, or keeps the end of one.
+   * @param version `undefined` if the store had none: saves the grant if it still has none, or a tombstone.
    */
   replace(id: string, grant: Grant, version: number | undefined): Promise<boolean> {
     const limits = this.#options.store.update ? UPDATE : SAVE;
@@ -222,7 +217,7 @@ export class GrantRepository {
         const stored = await this.#load(store, id);
         signal.throwIfAborted();
         if (!stored && !isFirst) break;
-        // An abandoned write that took effect after all was this one. A new `retryAt` leaves the version as it is.
+        // An abandoned write took effect after all. A new `retryAt` does not change the version.
         const isSameVersion = stored?.version === grant.version;
         saved = isSameVersion && ('ended' in stored || stored.retryAt === grant.retryAt);
         if (saved) break;
@@ -263,7 +258,7 @@ export class GrantRepository {
         await deletion;
         signal.throwIfAborted();
       };
-      // Most likely the store has what was seen last: no later read shall find it. A store that does not compare versions
+      // Most likely the store has what was seen last: so no later read finds it. A store that does not compare versions
       // would delete tokens that were never read.
       if (last && store.update) await erase(last, last.version);
       let removed: { readonly grant: Grant | undefined; readonly lineage: string | undefined } | undefined;
@@ -293,8 +288,7 @@ export class GrantRepository {
    * Ends a grant that the service has refused, with all older grants of its login. Returns `gone` if the store has none, as after
    * a logout or an eviction, and `kept` if it has another one.
    *
-   * Another process may hold the grant after it and be unable to save it. So a store that can compare versions keeps a
-   * tombstone that the other process can replace, until a login replaces it or its time to live ends.
+   * A store that compares versions keeps a tombstone: another process with an unsaved successor can replace it.
    */
   end(id: string, refused: Grant): Promise<'ended' | 'gone' | 'kept'> {
     return this.access.write(id, REMOVAL, async (store, signal) => {
@@ -347,7 +341,7 @@ export class GrantRepository {
       if (seen && seen.grant.version === version) continue;
       this.#reads.delete(each);
       if (id !== undefined && version === undefined) this.#cache.delete(each);
-      // Kept for a store that fails, or that a failover has made forget it.
+      // Kept for a failure or a failover of the store.
       else if (seen) this.#cache.set(each, { grant: seen.grant, ...LONG_AGO });
     }
   }

@@ -8,14 +8,14 @@ import { RevocationEndpoint, type RevocationEndpointOptions } from './revocation
 /** How many revocations run at once: logins and refreshes need the endpoint more. */
 const REVOCATIONS_AT_ONCE = 8;
 
-/** Largest number of revocations that are still to be made. Beyond it further ones fail. */
+/** Maximum number of pending revocations. Further ones fail. */
 const MAX_REVOCATIONS = 10_000;
 
 /** Pauses before the further tries of a revocation, in milliseconds. `Retry-After` makes one longer, up to the maximum. */
 const RETRY_PAUSES_MS = [250, 1_000, 4_000];
 const MAX_PAUSE_MS = 30_000;
 
-/** How long revocations wait for the requests that pages and refreshes wait for, in milliseconds, before they look again. */
+/** How often revocations check, in milliseconds, whether token requests still wait for a slot. */
 const BUSY_MS = 100;
 
 /** How long `close` waits for revocations, in milliseconds. */

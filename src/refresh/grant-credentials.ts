@@ -24,7 +24,7 @@ type KnownGrant =
 
 /** Options of {@link GrantCredentials}. */
 export interface GrantCredentialsOptions {
-  /** Returns, at each use, whether the application has refused the user by now. */
+  /** Returns whether the application has refused the user. Called at each use. */
   readonly isRefused?: (() => boolean) | undefined;
   /** True outside of requests: the grant may be the application's. */
   readonly mayIssue?: boolean;
@@ -53,7 +53,7 @@ export class GrantCredentials implements CredentialSource {
 
   get isRefused(): boolean {
     const error = 'error' in this.#state ? this.#state.error : undefined;
-    // Of a client that the service does not know, each login would fail too.
+    // If the service rejects the client, each login would fail too.
     return error instanceof TokenResponseError || (error instanceof TokenError && error.error !== 'invalid_client');
   }
 
@@ -66,7 +66,7 @@ export class GrantCredentials implements CredentialSource {
     return this.#state.name === 'ended';
   }
 
-  /** Marks the grant as logged out. Calls that run still get their credential, but it changes nothing here. */
+  /** Marks the grant as logged out. Running calls still get their credential, which changes nothing here. */
   end(): void {
     this.#state = { name: 'ended', last: undefined };
   }
@@ -80,7 +80,7 @@ export class GrantCredentials implements CredentialSource {
   /**
    * Gets the first credential. Never rejects: calls of the client do. Returns `undefined` if it was cached.
    *
-   * @param mayRefresh False: an expired credential will do, and none is refreshed before a call or {@link prepareFully}.
+   * @param mayRefresh False: an expired credential is enough, until a call or {@link prepareFully} refreshes it.
    */
   prepare(mayRefresh = true): Promise<void> | undefined {
     this.mayBeExpired = !mayRefresh;
@@ -146,7 +146,7 @@ export class GrantCredentials implements CredentialSource {
     this.#become({ name: 'failed', last, error, isLost, at });
   }
 
-  /** A logout is final: calls that run change nothing. */
+  /** A logout is final: running calls change nothing. */
   #become(state: KnownGrant): void {
     if (this.#state.name !== 'ended') this.#state = state;
   }

@@ -22,10 +22,10 @@ import { NO_GRANT } from './locked-refreshes.js';
 import { Refresher, type RefresherOptions } from './refresher.js';
 import { type UnsavedGrant, UnsavedGrants } from './unsaved-grants.js';
 
-/** Whether the tokens of a grant shall be revoked. `ask again`: the grant may be deleted in a moment. */
+/** Whether to revoke the tokens of a grant. `ask again`: it may be deleted in a moment. */
 export type WhetherToRevoke = 'revoke' | 'keep' | 'ask again';
 
-/** Revokes the tokens of grants that are deleted here already. */
+/** Revokes the tokens of grants that were deleted here. */
 export interface Revoking {
   /**
    * Starts to revoke the tokens of a grant. Never throws.
@@ -33,7 +33,7 @@ export interface Revoking {
    * @param decide Called before each try until it has decided. It may throw a TokenStoreError, which counts as `ask again`.
    */
   start(grantId: string, grant: Grant, decide?: () => Promise<WhetherToRevoke>): void;
-  /** Waits for the revocations for some seconds, without pauses between their tries. Those that are left then fail. */
+  /** Waits for the revocations for some seconds, without pauses between their tries. The others fail. */
   close(): Promise<void>;
 }
 
@@ -50,11 +50,7 @@ export interface GrantManagerOptions
   readonly onUnlockedRefresh: () => void;
 }
 
-/**
- * Loads grants, decides whether they are due, and has them refreshed.
- *
- * Concurrent callers may share an error object: copy it before handing it on.
- */
+/** Loads grants, decides whether they are due, and has them refreshed. Concurrent callers may share an error object. */
 export class GrantManager {
   /** The token store of its grants. */
   readonly access: StoreAccess;
@@ -205,7 +201,7 @@ export class GrantManager {
     const lock = keptId === undefined ? undefined : await this.access.acquire(repository.storeId(keptId));
     try {
       const former = keptId && (this.#unsaved.get(keptId)?.grant ?? (await repository.readAnew(keptId)));
-      // An application that names its grants itself says by the id that the user is the same.
+      // With the application's own ids, the same id means the same user.
       const isKept = former && !isPastEnd(former, now) && (isSameUser(former, tokens) ?? keptId === grantId);
       const grant = issuedGrant(isKept ? withRefreshTokenOf(former, tokens, now) : tokens, now, endpoint.id);
       await repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
@@ -272,7 +268,7 @@ export class GrantManager {
       await removal.done;
     } catch (error) {
       const grant = newest(removal.grant);
-      // The next try would find nothing to revoke if the store has deleted it all the same.
+      // If the store deleted it after all, the next try would find nothing to revoke.
       if (grant && removal.outcome === 'unknown') this.#revokeUnlessStored(grantId, grant, removal);
       throw error;
     }
@@ -332,7 +328,7 @@ export class GrantManager {
     const isGone = () => this.repository.isGone(grantId);
     this.#options.revocations?.start(grantId, grant, async () => {
       const isDeleted = (await isGone()) || (await removal?.answer?.then(isGone));
-      // Once a removal is done, it has had the tokens revoked.
+      // A removal that succeeded has revoked the tokens.
       if (isDeleted) return removal?.outcome === 'removed' ? 'keep' : 'revoke';
       return removal?.answer ? 'ask again' : 'keep';
     });
@@ -346,7 +342,7 @@ export class GrantManager {
     return this.current(grantId, grant ?? emptyGrant(), mayIssue);
   }
 
-  /** Returns true if the application has the grant, or asks for it now. */
+  /** Returns true if the grant is the application's, or is just being requested for it. */
   async #isOfApplication(grantId: string): Promise<boolean> {
     if (!this.#options.parametersOf) return false;
     if (this.refresher.isOfApplication(grantId)) return true;

@@ -27,7 +27,7 @@ import type { HeldLock } from '../stores/held-lock.js';
 import { pause } from '../waiting.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
-/** A refresh that runs, with what is known of it so far. */
+/** A running refresh, and what is known of it so far. */
 export interface RefreshInFlight {
   readonly id: string;
   /** The grant that the callers hold. */
@@ -153,9 +153,9 @@ export class LockedRefreshes {
       if (pair.accessToken !== seen.accessToken && isUsable(pair)) break;
       const isPast = isPastEnd(pair, clock());
       const isReplaceable = parameters !== undefined || (pair.refreshToken !== undefined && !isPast);
-      // An access token that nothing replaces serves to its own end.
+      // An access token that nothing can replace serves until it expires.
       if (!isReplaceable && pair.expiresAt > clock() && trigger !== 'refused') break;
-      // The end of a pair that another process got is by a clock that may differ: the service is asked once.
+      // A pair of another process ends by that one's clock, which may differ: the service is asked once.
       if (!isReplaceable && !(isPast && pair.obtainedBy !== endpoint.id)) {
         pair = await this.#giveUp(refresh, pair, trigger === 'refused' && !isPast ? 'refused' : 'expired');
         continue;
@@ -209,7 +209,7 @@ export class LockedRefreshes {
     } catch (error) {
       const isSlowFailure = error instanceof ServiceUnavailableError && performance.now() - sentAt >= SLOW_FAILURE_MS;
       if (isSlowFailure && !refresh.isOvertaken && !unsaved.byId.has(id)) {
-        // Saved with the grant, so that the processes that wait for the lock do not wait for a time-out too.
+        // Saved with the grant, so that processes that wait for the lock do not time out too.
         const retryAt = clock() + endpoint.pauses.beforeRequestMs(id);
         lock.holdUntil(repository.replace(id, { ...grant, retryAt }, grant.version));
       }

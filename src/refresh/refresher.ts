@@ -44,9 +44,8 @@ const MAX_RETRIES = 1_000;
 const MIN_LOCK_WAIT_MS = 100;
 
 /**
- * Refreshes grants: lock, read again, refresh, save. Each grant once at a time, however many callers ask.
- *
- * A refresh belongs to no request: when the browser disconnects, the refresh and its save go on.
+ * Refreshes grants: lock, read again, refresh, save. Concurrent callers share one refresh of a grant, which belongs to no request:
+ * when the browser disconnects, the refresh and its save go on.
  */
 export class Refresher {
   readonly #options: RefresherOptions;
@@ -92,7 +91,7 @@ export class Refresher {
       const result = await other.result;
       // A refresh that a login or a logout has overtaken says nothing about the new grant.
       if (isOvertaken) continue;
-      // "No grant" says nothing about a login of another process that came after its read.
+      // Another process may have logged the user in since that read found no grant.
       const isGone = 'error' in result && result.error instanceof NotAuthorizedError;
       const stored = isGone ? await repository.read(id) : undefined;
       if (!stored) return grantOf(result);
@@ -178,7 +177,7 @@ export class Refresher {
       result = await this.#locked.refresh(refresh);
     } catch (error) {
       result = { outcome: 'failed', error };
-      // Nothing is sent for now: the refreshes that wait for a slot end.
+      // Nothing is sent for now: refreshes that wait for a slot fail.
       if (pauses.beforeRequestMs() > 0)
         for (const other of this.#inFlight.values()) other.turn.giveUp(() => pauses.error(other.id));
     } finally {
@@ -222,7 +221,7 @@ export class Refresher {
     this.#retries.delete(id);
   }
 
-  /** Returns the result if no token request is needed, or possible now. Else asks for parameters where there is no refresh token. */
+  /** Returns the result if no token request is needed or possible now. Else gets the parameters of one without a refresh token. */
   async #withoutRequest(refresh: RefreshInFlight): Promise<RefreshResult | undefined> {
     const { repository, isUsable, endpoint, clock, parametersOf } = this.#options;
     const { id, seen, trigger } = refresh;

@@ -20,7 +20,7 @@ export interface UnsavedGrant {
   retry: NodeJS.Timeout;
 }
 
-/** Called when the store has saved a grant, or turns out to have another one, or none. */
+/** Called when the store has saved a grant, or turns out to have another, or none. */
 type OnSettled = (id: string, event: Pick<RefreshEvent, 'outcome' | 'trigger' | 'durationMs'>, grant: Grant) => void;
 
 const FIRST_RETRY_MS = 100;
@@ -29,11 +29,7 @@ const MAX_RETRY_MS = 5_000;
 const SAVE_ALL_MS = 4_000;
 const SAVE_ALL_PAUSE_MS = 200;
 
-/**
- * Keeps refreshed grants that the store could not save: they are used from memory, and saved once the store works again.
- *
- * The pair in the store is already invalid at the service; these are the only valid ones.
- */
+/** Keeps refreshed grants that the store could not save, the only valid ones: they are used from memory, and saved later. */
 export class UnsavedGrants {
   /** The grants that are still to be saved. */
   readonly byId: Map<string, UnsavedGrant>;
@@ -63,7 +59,7 @@ export class UnsavedGrants {
     let release = (): void => undefined;
     lock.holdUntil(
       new Promise<void>((resolve) => {
-        // A store that takes the release may take the save too: a single later fault must not end the login.
+        // If the store accepts the release, it may accept the save too.
         const timer = setTimeout(() => void this.#save(id).then(resolve, resolve), lock.holdMs()).unref();
         release = () => {
           clearTimeout(timer);

@@ -12,7 +12,7 @@ const MAX_HOLD_MS = 15_000;
 /** A refresh seldom takes more than 20 seconds: one HTTP request of 10 s and a second attempt. */
 export const DEFAULT_LEASE_SECONDS = 30;
 
-/** Longest lease, in seconds: a holder that died keeps its user waiting for as long. */
+/** Longest lease, in seconds. If its owner dies, the user waits that long. */
 export const MAX_LEASE_SECONDS = 600;
 
 /** Reads the option `lease` of a store: seconds. */
@@ -30,7 +30,7 @@ export function ofLength<Lock extends object>(leaseMs: number, lock: Lock): Lock
   return lock;
 }
 
-/** Returns the length of the lease of a token store's lock, in milliseconds; `undefined` for a lock of other making. */
+/** Returns the length of the lease of a token store's lock, in milliseconds; `undefined` for any other lock. */
 export function leaseMsOf(lock: object | undefined): number | undefined {
   return lock && lengths.get(lock);
 }
@@ -84,7 +84,7 @@ export class HeldLock {
     return ageMs <= this.#maxAge.ageMs && wallAgeMs <= this.#maxAge.wallAgeMs;
   }
 
-  /** Returns false if the store has lost the lock, or given it to another owner. @throws if the store cannot say */
+  /** Returns false if the store has lost the lock, or given it to another owner. @throws if the store fails */
   async isHeld(): Promise<boolean> {
     return (await this.#lease?.isHeld()) ?? true;
   }

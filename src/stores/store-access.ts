@@ -177,7 +177,7 @@ export class StoreAccess {
   }
 
   #failed(error: unknown): OAuthAppError {
-    // A lock that others hold for long says nothing about the store.
+    // A lock that another process holds says nothing about the store.
     if (error instanceof TokenStoreError && error.code === 'ERR_TOKEN_STORE_LOCKED') return error;
     this.#isFailing = true;
     this.#failedAt = performance.now();
