@@ -54,6 +54,25 @@ describe('an installed package', () => {
     expect((await project.node('inner.mjs')).stdout).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
   });
 
+  test('passes a part that cannot be loaded, as during an upgrade, on as an error', async () => {
+    const text = `import { readdirSync, renameSync } from 'node:fs';
+      import { Strategy } from 'passport-oauth-app';
+      const strategy = new Strategy({ authUrl: 'https://auth.test', baseUrl: 'https://api.test', clientID: 'client',
+        clientSecret: 'secret', callbackURL: '/callback', scope: [] });
+      const chunks = 'node_modules/passport-oauth-app/dist/chunks/';
+      const parts = readdirSync(chunks).filter((name) => name.startsWith('authenticate'));
+      for (const name of parts) renameSync(chunks + name, chunks + name + '.moved');
+      const error = new Promise((resolve) => {
+        const none = () => {};
+        const actions = { success: none, fail: none, redirect: none, error: resolve };
+        Object.assign(Object.create(strategy), actions).authenticate({ method: 'GET', url: '/login', headers: {} });
+      });
+      console.log((await error).code);
+      for (const name of parts) renameSync(chunks + name + '.moved', chunks + name);`;
+    await project.write({ 'upgrade.mjs': text });
+    expect(await project.node('upgrade.mjs')).toEqual({ exitCode: 0, stdout: 'ERR_MODULE_NOT_FOUND\n', stderr: '' });
+  });
+
   test('brings a command that explains itself', async () => {
     const { exitCode, stdout } = await project.node('node_modules/passport-oauth-app/dist/cli.js', '--help');
     expect(exitCode).toBe(0);
