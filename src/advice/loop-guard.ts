@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { ConfigurationError } from '../errors.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
+import type { LoginReturns, Return, Rounds } from '../session/login-returns.js';
 import { asRouted, pathOf, type Visit } from '../session/visit.js';
-import type { LoginReturns, Return, Rounds } from './login-returns.js';
 import { lostSessionCause } from './session-cookie.js';
 
 /** Logins in a row that led nowhere, after which the next one is an error for the developer. */

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import type { Advice } from '../advice/advice.js';
-import type { LoginReturns } from '../advice/login-returns.js';
 import type { LoopGuard } from '../advice/loop-guard.js';
 import type { OpenStrategy } from '../advice/open-strategies.js';
 import type { ApiClient } from '../api/api-client.js';
@@ -8,6 +7,7 @@ import type { CredentialSource } from '../api/api-context.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
+import type { LoginReturns } from '../session/login-returns.js';
 import type { RequestClients } from '../session/request-clients.js';
 import type { GrantManagers, RequestGrants } from '../session/request-grants.js';
 import type { PageScopes, ReturnCookie } from '../session/return-to.js';

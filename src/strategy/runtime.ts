@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { LoginReturns, ROUND_MAX_AGE_S, type RoundsContent } from '../advice/login-returns.js';
 import { OpenStrategy } from '../advice/open-strategies.js';
 import { type ApiClient, createApiClient } from '../api/api-client.js';
 import { type ApiContext, type CredentialSource, createApiContext } from '../api/api-context.js';
@@ -24,6 +23,7 @@ import { scopeNames } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
 import { GrantManager, type Revoking } from '../refresh/grant-manager.js';
 import { CookieSeal, cookieToken, SealedCookie } from '../session/cookies.js';
+import { LoginReturns, ROUND_MAX_AGE_S, type RoundsContent } from '../session/login-returns.js';
 import { RequestClients } from '../session/request-clients.js';
 import { GrantManagers, RequestGrants } from '../session/request-grants.js';
 import { type PageScopes, pageScopesOf, ReturnCookie } from '../session/return-to.js';

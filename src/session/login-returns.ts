@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { SealedCookie } from '../session/cookies.js';
-import type { Visit } from '../session/visit.js';
+import type { SealedCookie } from './cookies.js';
+import type { Visit } from './visit.js';
 
 /** Users take longer for two rounds. In a loop, each round follows the one before at once. */
 export const ROUND_MAX_AGE_S = 60;
