@@ -8,21 +8,18 @@ export const OVER_HTTP =
 const CONTRADICTED =
   "callbackURL is relative, and X-Forwarded-Proto or X-Forwarded-Host of this login contradicts what was made of it: behind a proxy, set Express' trust proxy, or an absolute callbackURL.";
 
-/** Why the browser will not send the cookie of a login to its callback. */
-export interface HostMismatch {
-  /** For the callback, if the login is lost. */
-  readonly message?: string;
-  /** For the developer, when the login begins. */
-  readonly warning?: string;
-}
-
 /**
  * Returns what is wrong with a login that begins under another host name than that of its callback, such as 127.0.0.1 and
- * localhost, or over http if the callback has https.
+ * localhost, or over http if the callback has https: the browser will not send its cookie.
  *
  * @param isRelative True if the redirect URL was resolved against the request.
+ * @returns `message`: for the callback, if the login is lost. `warning`: for the developer, when the login begins.
  */
-export function hostMismatch(visit: Visit, redirectUri: string, isRelative: boolean): HostMismatch | undefined {
+export function hostMismatch(
+  visit: Visit,
+  redirectUri: string,
+  isRelative: boolean,
+): { readonly message?: string; readonly warning?: string } | undefined {
   const { host: header, 'x-forwarded-host': forwardedHost, 'x-forwarded-proto': forwardedProto } = visit.headers;
   const isTls = () => visit.isSecure || /^\s*https\b/i.test(String(forwardedProto ?? ''));
   const isHttps = /^https:/i.test(redirectUri);

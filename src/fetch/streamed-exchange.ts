@@ -3,7 +3,7 @@ import type { ResponseMode } from '../api/response.js';
 import type { Deadlines } from '../http/deadlines.js';
 import { type ContentEncoding, decodedHeaders, decodingError } from '../http/decoding.js';
 import { decodeHeaders, Exchange } from '../http/exchange.js';
-import { type HttpRequest, type HttpResponse, type HttpStream, headerValue } from '../http/message.js';
+import { type HttpHeaders, type HttpRequest, type HttpResponse, headerValue } from '../http/message.js';
 import type { TransportError } from '../http/transport-error.js';
 
 /** Bytes that are queued for the reader before the service has to pause. */
@@ -17,6 +17,18 @@ const POOL_CHECK_MS = 1_000;
 
 /** Ends the requests whose bodies were garbage collected unread. */
 const unreachable = new FinalizationRegistry<{ handleEvent(): void }>((exchange) => exchange.handleEvent());
+
+/** A response whose body is still to be read. */
+export interface HttpStream {
+  readonly status: number;
+  /** Without `content-encoding` and `content-length` if the body is decoded. */
+  readonly headers: HttpHeaders;
+  /**
+   * To be read to its end or destroyed. Decoded, or as received if its encoding is unknown or chained. Fails with a
+   * `TransportError`, or with what `bodyError` returns for it.
+   */
+  readonly body: Readable;
+}
 
 /** Receives a response as soon as its headers arrive, and passes the body on as fast as it is read. */
 export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {

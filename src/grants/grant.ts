@@ -227,12 +227,7 @@ export function hasSameTokens(one: Grant, other: Grant): boolean {
   return one.accessToken === other.accessToken && one.refreshToken === other.refreshToken;
 }
 
-/** Returns a new unguessable id: 256 random bits, 43 characters of base64url. */
-export function randomGrantId(): string {
-  return randomBytes(32).toString('base64url');
-}
-
-/** Returns true if a value of the session can come from {@link randomGrantId}. */
+/** Returns true if a value of the session can be an id of 256 random bits, in base64url. */
 export function isRandomGrantId(value: unknown): value is string {
   return typeof value === 'string' && /^[\w-]{43}$/.test(value);
 }

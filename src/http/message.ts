@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 
 /** Headers of a response, names in lower case. Any header may occur more than once: {@link headerValue} reads a single-valued one. */
@@ -52,18 +51,6 @@ export interface HttpResponse {
   readonly body: Buffer;
   /** Why the body could not be read; it is empty then. */
   readonly bodyFault?: 'too-large' | 'encoding';
-}
-
-/** A response whose body is still to be read. */
-export interface HttpStream {
-  readonly status: number;
-  /** Without `content-encoding` and `content-length` if the body is decoded. */
-  readonly headers: HttpHeaders;
-  /**
-   * To be read to its end or destroyed. Decoded, or as received if its encoding is unknown or chained. Fails with a
-   * `TransportError`, or with what `bodyError` returns for it.
-   */
-  readonly body: Readable;
 }
 
 /** Returns the value of a single-valued header: the first one if it occurs more than once. */

@@ -324,7 +324,8 @@ async function succeed(
   const { actions, visit, res, route, popup, manager } = request;
   const { returnTo } = login;
   // A login that a page started: if its session is lost, the page sends the browser round again.
-  const isCounted = route.establishesSession && (returnTo !== undefined || returns.hasCookie(visit.headers.cookie));
+  const isCounted =
+    route.establishesSession && (returnTo !== undefined || visit.cookieHeader.includes(returns.cookieName));
   const isKnown = isCounted && !loops.isBroken(visit) && (await grants.hasGrant(visit.req, manager));
   // A popup leads to no page. A user without an id is another account each time.
   const isRound = isCounted && !isKnown && !popup;

@@ -31,7 +31,7 @@ interface Claim<Outcome> {
 export class UsedLogins<Outcome> {
   readonly #namespace: string;
   readonly #clock: () => number;
-  /** By {@link keyOf} the state, nearly in order of expiry: a claim, later its expiry in epoch seconds, which is smaller. */
+  /** By the bytes of the state as Latin-1, nearly in order of expiry: a claim, later its expiry in epoch seconds, which is smaller. */
   readonly #used = new Map<string, Claim<Outcome> | number>();
   /** The version of all marks of this object. */
   readonly #markVersion = randomInt(1, 2 ** 47);
@@ -62,7 +62,8 @@ export class UsedLogins<Outcome> {
     finish: (leave: (outcome: Outcome) => void) => Promise<Outcome>,
     resume: () => boolean,
   ): Promise<Outcome | undefined> {
-    const key = keyOf(state);
+    // Its bytes: the state itself is a slice of the callback's URL, and would keep all of that in memory, with the code in it.
+    const key = Buffer.from(state, 'base64url').toString('latin1');
     const former = this.#used.get(key);
     if (typeof former === 'number') return undefined;
     if (former && !former.hasFailed) {
@@ -145,12 +146,4 @@ export class UsedLogins<Outcome> {
   #markId(state: string): string {
     return `${MARK_PREFIX}${this.#namespace}+${hash('sha256', state, 'base64url')}`;
   }
-}
-
-/**
- * Returns the 32 bytes of a state as a text of one byte each. The state itself is a slice of the callback's URL, and would
- * keep all of that in memory, with the code in it.
- */
-function keyOf(state: string): string {
-  return Buffer.from(state, 'base64url').toString('latin1');
 }

@@ -54,7 +54,7 @@ export function redirectToLogin(visit: Visit, res: ServerResponse, login: string
   if (client && help) {
     const { grantId, authorized, isRefused } = partsOf(client).source;
     // A login that leads here again counts as a round.
-    if (isRefused) help.returns.recordUseless(visit, res);
+    if (isRefused) help.returns.recordReturn(visit, res, 'useless');
     else if (grantId !== undefined && !authorized) help.returns.recordReturn(visit, res, 'lost');
     // For a login page of the application that links to the login route. The user has not asked for a prefetched page yet.
     if (!isPrefetch(visit.headers)) help.returnCookie.remember(visit, res, page, location.length);

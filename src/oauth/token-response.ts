@@ -221,7 +221,7 @@ const MAX_SCOPE_LENGTH = 8 * 1024;
 
 /** Returns the names in a scope, each once. Some services separate them by commas. */
 export function scopeNames(text: string): readonly string[] {
-  return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ''))];
+  return [...new Set(text.match(/[^\s,]+/g))];
 }
 
 /** Maps granted scopes to the application's names for them: aliases, and scopes that others imply. */

@@ -186,17 +186,17 @@ export class GrantManager {
    * Saves the grant of a login in place of any other.
    *
    * @param isNewId True for an id that no grant has had: there is nothing to forget.
-   * @param formerId Id of the grant that the login replaces. If the login has brought no refresh token, and both are of the
+   * @param formerId Returns the id of the grant that the login replaces. If the login has brought no refresh token, and both are of the
    *   same user, the former one's is kept, as in a refresh (RFC 6749, 6).
    * @throws TokenStoreError if it was not saved in time; it may be saved later. ConfigurationError (`ERR_APPLICATION_GRANT`) if
    *   the id is of a grant of the application
    */
-  async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: string): Promise<Grant> {
+  async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: () => string | undefined): Promise<Grant> {
     const { clock, endpoint, onGrant } = this.#options;
     const { repository } = this;
     if (!isNewId) await this.#expectIdOfUser(grantId);
     const now = clock();
-    const keptId = tokens.refreshToken === undefined ? formerId : undefined;
+    const keptId = tokens.refreshToken === undefined ? formerId?.() : undefined;
     // A refresh that runs may be about to replace the former refresh token.
     const lock = keptId === undefined ? undefined : await this.access.acquire(repository.storeId(keptId));
     try {

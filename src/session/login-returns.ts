@@ -12,6 +12,9 @@ export const ROUND_MAX_AGE_S = 60;
  */
 export type Return = '' | 'failed' | 'none' | 'split' | 'lost';
 
+/** What a request came with. */
+type Found = 'grant' | 'none' | 'lost' | 'useless';
+
 /** The content of the cookie. */
 export type RoundsContent = readonly [rounds: number, grantId: string, cameBack: Return, account: string];
 
@@ -29,34 +32,29 @@ export interface Rounds {
 
 /** Records how a browser came back from its logins, in a short-lived cookie. The loop guard counts with it. */
 export class LoginReturns {
+  /** A `Cookie` header without it has no record. Most have none. */
+  readonly cookieName: string;
   readonly #cookie: SealedCookie<RoundsContent>;
 
   constructor(cookie: SealedCookie<RoundsContent>) {
+    this.cookieName = cookie.name;
     this.#cookie = cookie;
-  }
-
-  /** Returns true if the request may have the cookie. Most have none. */
-  hasCookie(cookieHeader: string | undefined): boolean {
-    return cookieHeader?.includes(this.#cookie.name) === true;
   }
 
   /**
    * Records how the browser came back from its login. Counting starts anew if it came with its grant, unless another request
-   * came without: of two processes with separate sessions, one knows the session. To be called if the request {@link hasCookie}.
+   * came without: of two processes with separate sessions, one knows the session. To be called if the request may have the cookie.
    *
-   * @param found `lost`: the session is there, and its grant was not found.
+   * @param found `none`: no session, or no logged-in user. `lost`: the session is there, and its grant was not found. `useless`:
+   *   a grant that is refused, which counts if the next one is, too; the request need not have the cookie.
    */
-  recordReturn(visit: Visit, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void {
+  recordReturn(visit: Visit, res: ServerResponse, found: Found): void {
     if (res.headersSent) return;
     const before = this.read(visit);
     const cameBack = returnAfter(before.cameBack, found);
     if (cameBack === '') this.reset(visit, res);
-    else if (before.rounds > 0 && cameBack !== before.cameBack) this.write(visit, res, { ...before, cameBack });
-  }
-
-  /** Records that a request came with a useless grant, and is sent to the login: counted if the next grant is useless too. */
-  recordUseless(visit: Visit, res: ServerResponse): void {
-    if (!res.headersSent) this.write(visit, res, { ...this.read(visit), cameBack: 'lost' });
+    else if (found === 'useless' || (before.rounds > 0 && cameBack !== before.cameBack))
+      this.write(visit, res, { ...before, cameBack });
   }
 
   /** Starts counting anew. */
@@ -76,8 +74,8 @@ export class LoginReturns {
 }
 
 /** Returns what is known of a browser's return after one more request. */
-function returnAfter(cameBack: Return, found: 'grant' | 'lost' | 'none'): Return {
-  if (cameBack === 'lost' || found === 'lost') return 'lost';
+function returnAfter(cameBack: Return, found: Found): Return {
+  if (cameBack === 'lost' || found === 'lost' || found === 'useless') return 'lost';
   if (found === 'none') return cameBack || 'none';
   // Without a login in between, a session that was missing cannot come back, unless another process has it.
   return cameBack === '' || cameBack === 'failed' ? '' : 'split';

@@ -6,6 +6,7 @@ import { ConfigurationError, cloneError, closedError, NotAuthorizedError, OAuthA
 import type { Grant } from '../grants/grant.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
+import type { LoginReturns } from './login-returns.js';
 import type { GrantManagers } from './request-grants.js';
 import { ANONYMOUS, type RequestGrants } from './request-grants.js';
 import type { PageScopes, ReturnCookie } from './return-to.js';
@@ -21,21 +22,11 @@ import {
 } from './session.js';
 import { frameworkError, isPageRequest, originalUrl, pathOf, refuseOldPassport, Visit } from './visit.js';
 
-/** Learns how browsers come back from their logins. */
-export interface ReturnWatch {
-  /** Returns true if the browser logged in a moment ago. Most did not. */
-  hasCookie(cookieHeader: string | undefined): boolean;
-  /** @param found `none`: no session, or no logged-in user; `lost`: a session whose grant was not found. */
-  recordReturn(visit: Visit, res: ServerResponse, found: 'grant' | 'lost' | 'none'): void;
-  /** Records that a request came with a grant that is of no use, and is sent to the login. */
-  recordUseless(visit: Visit, res: ServerResponse): void;
-}
-
 interface RequestClientsOptions {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly api: ApiContext;
-  readonly returns: ReturnWatch;
+  readonly returns: LoginReturns;
   /** Holds the page to return to, for browsers that are sent to log in. */
   readonly returnCookie: ReturnCookie;
   /** The scopes that each login of the strategy asks for. */
@@ -111,11 +102,12 @@ export class RequestClients {
     if (!('res' in req)) this.#responses.set(req, res);
     const session = sessionOf(req);
     const source = this.#sourceFor(req, session, property);
+    const mayReturn = req.headers.cookie?.includes(returns.cookieName) === true;
     (req as WithClients)[property] = createApiClient(source, api);
     if (!(source instanceof GrantCredentials)) {
       if (!grants.canFindGrant(req)) this.early.add(req);
-      const isReturn = source === NO_GRANT_SOURCE && returns.hasCookie(req.headers.cookie);
-      if (isReturn && isPageRequest(req.method, req.headers)) returns.recordReturn(new Visit(req), res, 'none');
+      const isReturn = mayReturn && source === NO_GRANT_SOURCE && isPageRequest(req.method, req.headers);
+      if (isReturn) returns.recordReturn(new Visit(req), res, 'none');
       return undefined;
     }
     // The application's own req.logout() deletes the grant, too.
@@ -127,7 +119,7 @@ export class RequestClients {
     // Only its handler knows what another request is for.
     const isPage = req.method === 'GET' || req.method === 'HEAD';
     const pending = source.prepare(isPage && !this.logoutRoutes.has(req));
-    if (!returns.hasCookie(req.headers.cookie)) return pending;
+    if (!mayReturn) return pending;
     // No closure here: it would cost memory in each request that needs none.
     if (pending) return this.#attachedAfter(pending, req, res, source);
     returns.recordReturn(new Visit(req), res, 'grant');

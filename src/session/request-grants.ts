@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import * as check from '../checks.js';
 import { ConfigurationError, closedError } from '../errors.js';
-import { checkedGrantId, isRandomGrantId, newGrantId, randomGrantId } from '../grants/grant.js';
+import { checkedGrantId, isRandomGrantId, newGrantId } from '../grants/grant.js';
 import type { GrantManager } from '../refresh/grant-manager.js';
 import { type SessionStoreLike, sessionTokenStore } from '../stores/session-token-store.js';
 import type { TokenStore } from '../stores/token-store.js';
@@ -105,7 +105,7 @@ export class RequestGrants {
    *   without it would share a grant
    */
   newId(req: IncomingMessage, user: unknown): string {
-    if (!this.#grantId) return randomGrantId();
+    if (!this.#grantId) return randomBytes(32).toString('base64url');
     const id = check.result('grantId', this.#grantId(req, user));
     if (typeof id !== 'string' || !isOfMissingValue(id, user)) return newGrantId(id);
     throw new ConfigurationError(

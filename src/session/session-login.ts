@@ -60,7 +60,7 @@ export class SessionLogin {
   async store(): Promise<Grant> {
     const { manager, res, visit } = this.#request;
     const { idIsInSession, isNewId } = this.#grants;
-    const formerId = idIsInSession ? this.#grants.idOf(visit.req) : this.grantId;
+    const formerId = () => (idIsInSession ? this.#grants.idOf(visit.req) : this.grantId);
     try {
       const grant = await manager.put(this.grantId, this.#tokens, isNewId, formerId);
       const sent = sentResponseError(res);
@@ -138,6 +138,7 @@ export class SessionLogin {
     const { key, connectionKey, idIsInSession, carryOver } = this.#grants;
     this.#writing ??= { session, former: { [key]: session?.[key], [connectionKey]: session?.[connectionKey] } };
     if (!session) return;
+    this.#grants.hasSeenSession = true;
     carryOver?.(former ?? session, session);
     const { isConnection } = this.#request.route;
     if (idIsInSession) session[key] = this.grantId;
