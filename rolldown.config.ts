@@ -46,9 +46,6 @@ const REQUIRED = [
   'passport-oauth2',
 ];
 
-/** Those that the main chunk requires when it first calls one of their functions. */
-const LAZY = ['cookie'];
-
 /**
  * Makes the main chunk get its imports from one CommonJS file. Node would make an ES module of each `import`, and for its
  * exports load what `node:crypto` loads lazily: a tenth of the import time.
@@ -67,25 +64,16 @@ function requireFromOneFile(): Plugin {
       if (!id.startsWith(prefix)) return null;
       const specifier = id.slice(prefix.length);
       const names = Object.keys(require(specifier)).filter((name) => name !== 'default');
-      const isLazy = LAZY.includes(specifier);
       const code = [
         `import required from '${file}';`,
-        isLazy ? '' : `export default required['${specifier}'];`,
+        `export default required['${specifier}'];`,
         // Those that nothing imports are left out.
-        ...names.map((name) => {
-          const member = `required['${specifier}'].${name}`;
-          const value = isLazy ? `(...args) => ${member}(...args)` : `/* @__PURE__ */ (() => ${member})()`;
-          return `export const ${name} = ${value};`;
-        }),
+        ...names.map((name) => `export const ${name} = /* @__PURE__ */ (() => required['${specifier}'].${name})();`),
       ];
       return { code: code.join('\n'), moduleSideEffects: false };
     },
     generateBundle() {
-      const entries = REQUIRED.map((specifier) =>
-        LAZY.includes(specifier)
-          ? `\tget '${specifier}'() { return require('${specifier}'); },\n`
-          : `\t'${specifier}': require('${specifier}'),\n`,
-      );
+      const entries = REQUIRED.map((specifier) => `\t'${specifier}': require('${specifier}'),\n`);
       const source = `module.exports = {\n${entries.join('')}};\n`;
       this.emitFile({ type: 'asset', fileName: 'chunks/required.cjs', source });
     },

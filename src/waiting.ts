@@ -1,3 +1,21 @@
+/** Returns a function that loads a part of the package. Only a success is kept: after a failure, the next call tries again. */
+export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined;
+  return () => {
+    loading ??= load().catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+}
+
+/** Starts to load what will be needed soon. A request must not depend on the disk, or on a free descriptor. */
+export function loadAhead<T>(load: () => Promise<T>): () => Promise<T> {
+  load().catch(() => {});
+  return load;
+}
+
 /** Longest delay of a timer in Node, in milliseconds. A longer one fires at once. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1;
 

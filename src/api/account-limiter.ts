@@ -1,4 +1,4 @@
-import { abortable } from '../waiting.js';
+import { abortable, loadAhead, loadOnce } from '../waiting.js';
 
 type ConcurrencyLimiter = import('../limits/concurrency-limiter.js').ConcurrencyLimiter;
 
@@ -13,11 +13,19 @@ export class AccountLimiter {
   readonly limits: AccountLimits;
   /** True if any account is limited now. */
   isActive: boolean;
-  #loaded: Promise<ConcurrencyLimiter> | undefined;
+  readonly #load = loadOnce(async () => {
+    const { ConcurrencyLimiter } = await import('../limits/concurrency-limiter.js');
+    this.#limiter = new ConcurrencyLimiter(this.limits, (isActive) => {
+      this.isActive = isActive;
+    });
+    return this.#limiter;
+  });
+  #limiter: ConcurrencyLimiter | undefined;
 
   constructor(limits: AccountLimits) {
     this.limits = limits;
     this.isActive = limits.max !== Infinity;
+    if (this.isActive) loadAhead(this.#load);
   }
 
   /**
@@ -44,21 +52,6 @@ export class AccountLimiter {
 
   /** Gives all shares back. Never rejects. */
   async close(): Promise<void> {
-    const limiter = await this.#loaded?.catch(() => undefined);
-    await limiter?.close();
-  }
-
-  #load(): Promise<ConcurrencyLimiter> {
-    this.#loaded ??= import('../limits/concurrency-limiter.js').then(
-      ({ ConcurrencyLimiter }) =>
-        new ConcurrencyLimiter(this.limits, (isActive) => {
-          this.isActive = isActive;
-        }),
-      (error) => {
-        this.#loaded = undefined;
-        throw error;
-      },
-    );
-    return this.#loaded;
+    await this.#limiter?.close();
   }
 }

@@ -5,6 +5,7 @@ import { asOrganizationDomain, subjectOf } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
+import { loadAhead, loadOnce } from '../waiting.js';
 
 /** What is known of a grant besides its tokens. Records of earlier versions lack what was not kept then. */
 export interface GrantFacts {
@@ -254,6 +255,14 @@ export function newGrantId(value: unknown): string {
   );
 }
 
+const loadJwe = loadOnce(() =>
+  Promise.all([
+    import('jose/jwe/compact/encrypt'),
+    import('jose/jwe/compact/decrypt'),
+    import('jose/decode/protected_header'),
+  ]),
+);
+
 /**
  * Encodes grants as records of a token store, and decodes them.
  *
@@ -269,6 +278,7 @@ export class GrantCodec {
 
   constructor(encryptionKeys: readonly Secret[]) {
     const idOf = (key: Uint8Array) => createHash('sha256').update(key).digest('base64url').slice(0, 8);
+    if (encryptionKeys.length > 0) loadAhead(loadJwe);
     this.#keys = new Map(encryptionKeys.map((secret) => [idOf(contentKey(secret, 'key id')), secret]));
   }
 
@@ -295,7 +305,7 @@ export class GrantCodec {
     const [key] = this.#keys;
     if (!key) return Buffer.from(text).toString('base64url');
     const [kid, secret] = key;
-    const { CompactEncrypt } = await import('jose/jwe/compact/encrypt');
+    const [{ CompactEncrypt }] = await loadJwe();
     return await new CompactEncrypt(Buffer.from(text))
       .setProtectedHeader({ alg: 'dir', enc: 'A256GCM', kid })
       .encrypt(contentKey(secret, id));
@@ -304,8 +314,7 @@ export class GrantCodec {
   /** Returns a text that {@link seal} has returned for an id. Without keys, any id will do. */
   async open(id: string, sealed: string): Promise<string | undefined> {
     if (this.#keys.size === 0) return /^[\w-]+$/.test(sealed) ? Buffer.from(sealed, 'base64url').toString() : undefined;
-    const { compactDecrypt } = await import('jose/jwe/compact/decrypt');
-    const { decodeProtectedHeader } = await import('jose/decode/protected_header');
+    const [, { compactDecrypt }, { decodeProtectedHeader }] = await loadJwe();
     try {
       const secret = this.#keys.get(String(decodeProtectedHeader(sealed).kid));
       if (!secret) return undefined;

@@ -1,6 +1,7 @@
 /// <reference path="./undici-agent.d.ts" />
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { Agent, Dispatcher } from 'undici';
+import { loadAhead, loadOnce } from '../waiting.js';
 import { Deadlines } from './deadlines.js';
 import { BufferedExchange, type ExchangeKind } from './exchange.js';
 import type { HttpRequest, HttpResponse } from './message.js';
@@ -42,6 +43,7 @@ export class HttpClient {
     this.#graceMs = graceMs;
     this.#lookup = lookup;
     this.#dispatcher = dispatcher;
+    if (!dispatcher) loadAhead(loadAgent);
   }
 
   /** Number of requests in flight. */
@@ -65,10 +67,16 @@ export class HttpClient {
       else if (this.#closing !== undefined) reject(new TransportError('closed', false));
       else {
         this.#pool ??= createPool(this.#lookup);
-        this.#pool.then((pool) => {
-          if (this.#closing === undefined) this.#dispatcher = this.#ownPool = pool;
-          exchange.start(pool, pool);
-        }, reject);
+        this.#pool.then(
+          (pool) => {
+            if (this.#closing === undefined) this.#dispatcher = this.#ownPool = pool;
+            exchange.start(pool, pool);
+          },
+          (error: unknown) => {
+            this.#pool = undefined;
+            reject(error);
+          },
+        );
       }
     });
   }
@@ -90,10 +98,14 @@ export class HttpClient {
   }
 }
 
-async function createPool(lookup: typeof lookupHost): Promise<Agent> {
+const loadAgent = loadOnce(
   // By its path: all of undici takes twice the time to load, and Bun replaces the package, but not the file, by a stub
   // without an Agent.
-  const { default: AgentClass } = await import('undici/lib/dispatcher/agent.js');
+  () => import('undici/lib/dispatcher/agent.js'),
+);
+
+async function createPool(lookup: typeof lookupHost): Promise<Agent> {
+  const { default: AgentClass } = await loadAgent();
   return new AgentClass({
     connections: CONNECTIONS_PER_ORIGIN,
     connect: { lookup, timeout: CONNECT_TIMEOUT_MS },

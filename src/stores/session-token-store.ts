@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
+import { loadAhead, loadOnce } from '../waiting.js';
 import { DEFAULT_LEASE_SECONDS, ofLength } from './held-lock.js';
 import { overSessionStore } from './store-hub.js';
 import {
@@ -119,16 +120,9 @@ function isPostgresStore(store: object): store is PostgresSessionStore {
   }
 }
 
-/** Returns a store whose code is loaded with its first call, and again after a failure. */
+/** Returns a store by code that is loaded ahead. */
 function lazyStore(load: () => Promise<LockingStore>): LockingStore {
-  let loading: Promise<LockingStore> | undefined;
-  const loaded = () => {
-    loading ??= load().catch((error) => {
-      loading = undefined;
-      throw error;
-    });
-    return loading;
-  };
+  const loaded = loadAhead(loadOnce(load));
   return {
     get: async (id) => (await loaded()).get(id),
     set: async (id, grant) => (await loaded()).set(id, grant),

@@ -14,14 +14,13 @@ import {
 } from '../events.js';
 import { GrantCodec } from '../grants/grant.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
-import type { Revocations, RevocationsOptions } from '../jobs/revocations.js';
 import type { LoginContext, LoginRuntime, Popups } from '../login/login-context.js';
 import type { AnyVerify } from '../login/verify.js';
 import { endpointUrl } from '../oauth/addresses.js';
-import { TokenEndpoint } from '../oauth/token-endpoint.js';
+import { TokenEndpoint, type TokenEndpointOptions } from '../oauth/token-endpoint.js';
 import { scopeNames } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
-import { GrantManager, type Revoking } from '../refresh/grant-manager.js';
+import { GrantManager, type GrantManagerOptions, type Revoking } from '../refresh/grant-manager.js';
 import { CookieSeal, cookieToken, SealedCookie } from '../session/cookies.js';
 import { LoginReturns, ROUND_MAX_AGE_S, type RoundsContent } from '../session/login-returns.js';
 import { RequestClients } from '../session/request-clients.js';
@@ -29,6 +28,7 @@ import { GrantManagers, RequestGrants } from '../session/request-grants.js';
 import { type PageScopes, pageScopesOf, ReturnCookie } from '../session/return-to.js';
 import { leaseMsOf, shortestLeaseMs } from '../stores/held-lock.js';
 import type { TokenStore } from '../stores/token-store.js';
+import { loadAhead, loadOnce } from '../waiting.js';
 
 /** Holds what one strategy owns. The objects that Passport derives from the strategy, one for each request, share it. */
 export class Runtime implements LoginRuntime {
@@ -87,9 +87,7 @@ export class Runtime implements LoginRuntime {
       issuedBy: this.issuedBy,
     };
     this.endpoint = new TokenEndpoint(client);
-    const { revocationPath } = settings;
-    const revocation = revocationPath === undefined ? undefined : { ...client, revocationPath };
-    const create = managerFactory(settings, service, this.endpoint, revocation);
+    const create = managerFactory(settings, service, this.endpoint, client);
     this.managers = new GrantManagers(settings.tokenStore, create);
     this.grants = new RequestGrants(settings);
     const { api, grants, managers, pageScopes, returnCookie, returns } = this;
@@ -133,9 +131,9 @@ function managerFactory(
   settings: Settings,
   service: string,
   endpoint: TokenEndpoint,
-  revocation: RevocationsOptions['endpoint'] | undefined,
+  client: TokenEndpointOptions,
 ): (store: TokenStore) => GrantManager {
-  const { name: strategy, cache, refresh: window, clock, applicationGrant } = settings;
+  const { name: strategy, cache, refresh: window, clock, applicationGrant, revocationPath } = settings;
   const named = publicName(strategy);
   const codec = new GrantCodec(settings.encryptionKeys);
   const shortestMs = shortestLeaseMs(endpoint.timeoutMs);
@@ -143,6 +141,15 @@ function managerFactory(
   const onGrant = (grantId: string, action: GrantEvent['action']) => {
     if (grantChannel.hasSubscribers) grantChannel.publish({ ...named, grantId, action });
   };
+  const loadApplicationGrants = loadOnce(() => import('../jobs/application-grants.js'));
+  if (applicationGrant) loadAhead(loadApplicationGrants);
+  const loadRevocations =
+    revocationPath === undefined
+      ? undefined
+      : loadOnce(async () => {
+          const { Revocations } = await import('../jobs/revocations.js');
+          return new Revocations({ endpoint: { ...client, revocationPath }, isBusy, onRevoked: onGrant });
+        });
   return (store) => {
     const leaseMs = leaseMsOf(store.lock);
     if (leaseMs !== undefined && leaseMs < shortestMs)
@@ -152,7 +159,7 @@ function managerFactory(
       store,
       codec,
       endpoint,
-      revocations: revocation && lazyRevocations({ endpoint: revocation, isBusy, onRevoked: onGrant }),
+      revocations: loadRevocations && lazyRevocations(loadRevocations, onGrant),
       cache,
       window,
       clock,
@@ -167,27 +174,27 @@ function managerFactory(
       parametersOf:
         applicationGrant &&
         (async (id) => {
-          const { resolveParameters } = await import('../jobs/application-grants.js');
+          const { resolveParameters } = await loadApplicationGrants();
           return await resolveParameters(applicationGrant, id, settings.timeoutMs);
         }),
     });
   };
 }
 
-/** Revokes tokens by a guest that is loaded with the first revocation. */
-function lazyRevocations(options: RevocationsOptions): Revoking {
-  let loaded: Promise<Revocations> | undefined;
+/** Revokes tokens by code that is loaded ahead. */
+function lazyRevocations(load: () => Promise<Revoking>, onGrant: GrantManagerOptions['onGrant']): Revoking {
+  loadAhead(load);
+  let isUsed = false;
   return {
     start: (grantId, ...rest) => {
-      loaded ??= import('../jobs/revocations.js').then(({ Revocations }) => new Revocations(options));
-      loaded.then(
+      isUsed = true;
+      load().then(
         (revocations) => revocations.start(grantId, ...rest),
-        () => {
-          loaded = undefined;
-          options.onRevoked(grantId, 'revocation-failed');
-        },
+        () => onGrant(grantId, 'revocation-failed'),
       );
     },
-    close: async () => await loaded?.then((revocations) => revocations.close()).catch(() => {}),
+    close: async () => {
+      if (isUsed) await (await load().catch(() => undefined))?.close();
+    },
   };
 }

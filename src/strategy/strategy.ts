@@ -15,6 +15,7 @@ import {
   type StrategyOptions,
 } from '../options.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
+import { loadAhead, loadOnce } from '../waiting.js';
 import { Runtime } from './runtime.js';
 
 /** Maximum number of concurrent deletions, so that a long list does not flood the token store. */
@@ -42,8 +43,7 @@ export function runtimeOf(strategy: object): Runtime {
   });
 }
 
-/** Kept, since an `import()` for each login would cost as much as four hashes. */
-let logins: Promise<typeof import('../login/authenticate.js')> | undefined;
+const loadLogins = loadOnce(() => import('../login/authenticate.js'));
 
 /**
  * A Passport strategy for services with rotating refresh tokens.
@@ -88,6 +88,7 @@ export class Strategy<UserProfile extends object = object> extends Base {
     this.name = settings.name;
     refuseHooks(this);
     Object.defineProperty(this, RUNTIME, { value: new Runtime(settings, verify) });
+    loadAhead(loadLogins);
   }
 
   /** Handles a request to the routes of login and callback. Passport calls it. */
@@ -103,13 +104,9 @@ export class Strategy<UserProfile extends object = object> extends Base {
       redirect: this.redirect.bind(this),
       error: this.error.bind(this),
     };
-    logins ??= import('../login/authenticate.js');
-    logins.then(
+    loadLogins().then(
       ({ authenticate }) => authenticate(runtime, actions, req, options),
-      (error: unknown) => {
-        logins = undefined;
-        actions.error(ofStrategy(error, this.name));
-      },
+      (error: unknown) => actions.error(ofStrategy(error, this.name)),
     );
   }
 

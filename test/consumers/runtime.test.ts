@@ -57,11 +57,11 @@ describe('an installed package', () => {
   test('passes a part that cannot be loaded, as during an upgrade, on as an error', async () => {
     const text = `import { readdirSync, renameSync } from 'node:fs';
       import { Strategy } from 'passport-oauth-app';
-      const strategy = new Strategy({ authUrl: 'https://auth.test', baseUrl: 'https://api.test', clientID: 'client',
-        clientSecret: 'secret', callbackURL: '/callback', scope: [] });
       const chunks = 'node_modules/passport-oauth-app/dist/chunks/';
       const parts = readdirSync(chunks).filter((name) => name.startsWith('authenticate'));
       for (const name of parts) renameSync(chunks + name, chunks + name + '.moved');
+      const strategy = new Strategy({ authUrl: 'https://auth.test', baseUrl: 'https://api.test', clientID: 'client',
+        clientSecret: 'secret', callbackURL: '/callback', scope: [] });
       const error = new Promise((resolve) => {
         const none = () => {};
         const actions = { success: none, fail: none, redirect: none, error: resolve };
