@@ -44,9 +44,3 @@ export function ageOf({ monotonic, wall }: Moment, clock: () => number): Age {
   const [ageMs, wallMs] = [performance.now() - monotonic, clock() - wall];
   return { ageMs, wallAgeMs: wallMs < ageMs - SET_BACK_MS ? Number.POSITIVE_INFINITY : wallMs };
 }
-
-/** Returns true if a moment was less than `ms` milliseconds ago on both clocks. */
-export function isWithin(ms: number, moment: Moment, clock: () => number): boolean {
-  const { ageMs, wallAgeMs } = ageOf(moment, clock);
-  return ageMs < ms && wallAgeMs < ms;
-}

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { number, withMethods } from '../checks.js';
-import { ageOf, isWithin, momentOf } from '../clock.js';
+import { ageOf, momentOf } from '../clock.js';
 import { TokenStoreError } from '../errors.js';
 import { MAX_LEASE_SECONDS, ofLength } from '../stores/held-lock.js';
 import type { HeldLease } from '../stores/token-store.js';
@@ -92,12 +92,11 @@ async function underLease<T>(
   });
   if (!isTaken) return undefined;
   try {
-    const isRunning = (): boolean => isWithin(leaseMs, askedAt, Date.now);
+    const ageMs = (): number => Math.max(...Object.values(ageOf(askedAt, Date.now)));
     // This process was frozen, or may have been: the lease may have expired, and have another owner.
-    if (!isRunning()) return undefined;
-    const isHeld = async (): Promise<boolean> => (await lease.isHeld?.(id, owner)) ?? isRunning();
-    const ageMs = Math.max(...Object.values(ageOf(askedAt, Date.now)));
-    return { result: await work({ leaseMs, ageMs, isHeld }) };
+    if (ageMs() >= leaseMs) return undefined;
+    const isHeld = async (): Promise<boolean> => (await lease.isHeld?.(id, owner)) ?? ageMs() < leaseMs;
+    return { result: await work({ leaseMs, ageMs: ageMs(), isHeld }) };
   } finally {
     await release();
   }

@@ -1,6 +1,5 @@
-import { isWithin, LONG_AGO, type Moment, momentOf } from '../clock.js';
-import { StoreAccess, type WriteLimits } from '../stores/store-access.js';
-import { hubOf, type OnChange } from '../stores/store-hub.js';
+import { ageOf, LONG_AGO, type Moment, momentOf } from '../clock.js';
+import { hubOf, type OnChange, StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import type { StoredGrant, TokenStore } from '../stores/token-store.js';
 import {
   type EndedGrant,
@@ -103,8 +102,10 @@ export class GrantRepository {
     const newest = unsaved?.get(id)?.grant;
     if (newest) return newest;
     const seen = this.#cache.get(id);
-    const isUsable = seen && ((cache && isWithin(cache.ttlMs, seen, clock)) || this.access.isDown);
-    return isUsable ? seen.grant : undefined;
+    if (!seen) return undefined;
+    const { ageMs, wallAgeMs } = ageOf(seen, clock);
+    const isFresh = cache && Math.max(ageMs, wallAgeMs) < cache.ttlMs;
+    return isFresh || this.access.isDown ? seen.grant : undefined;
   }
 
   /** Returns the stored grant, or the one last seen if the store fails. Concurrent callers share one read. */

@@ -48,7 +48,7 @@ export class HeldLock {
   readonly #leaseMs: number;
   readonly #clock: () => number;
   readonly #askedAt: Moment;
-  readonly #end: () => Promise<void>;
+  readonly #end: () => void | Promise<void>;
   readonly #holds: Promise<unknown>[] = [];
   #maxAge: Age = { ageMs: 0, wallAgeMs: 0 };
   #isReleased = false;
@@ -56,9 +56,9 @@ export class HeldLock {
   /**
    * @param lease What the store reports about the lock; `undefined` if nothing, `none` if it has no locks.
    * @param clock Epoch milliseconds.
-   * @param end Releases the lock; resolves when it was released, or after a while.
+   * @param end Releases the lock; a promise resolves when it was released, or after a while.
    */
-  constructor(lease: HeldLease | undefined | 'none', clock: () => number, end: () => Promise<void>) {
+  constructor(lease: HeldLease | undefined | 'none', clock: () => number, end: () => void | Promise<void>) {
     this.#lease = lease === 'none' ? undefined : lease;
     this.isLease = this.#lease !== undefined;
     this.#leaseMs = lease === 'none' ? Number.POSITIVE_INFINITY : (lease?.leaseMs ?? DEFAULT_LEASE_SECONDS * 1000);

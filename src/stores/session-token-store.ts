@@ -4,7 +4,7 @@ import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { loadAhead, loadOnce } from '../waiting.js';
 import { DEFAULT_LEASE_SECONDS, ofLength } from './held-lock.js';
-import { overSessionStore } from './store-hub.js';
+import { overSessionStore } from './store-access.js';
 import {
   asStoredGrant,
   type LockingStore,
