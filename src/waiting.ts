@@ -1,12 +1,12 @@
-/** Returns a function that loads a part of the package. Only a success is kept: after a failure, the next call tries again. */
-export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
-  let loading: Promise<T> | undefined;
+/** Returns a function that runs a task until that has succeeded once, and joins calls that overlap. */
+export function succeedOnce<T>(task: () => Promise<T>): () => Promise<T> {
+  let success: Promise<T> | undefined;
   return () => {
-    loading ??= load().catch((error: unknown) => {
-      loading = undefined;
+    success ??= task().catch((error: unknown) => {
+      success = undefined;
       throw error;
     });
-    return loading;
+    return success;
   };
 }
 

@@ -1,4 +1,4 @@
-import { abortable, loadAhead, loadOnce } from '../waiting.js';
+import { abortable, loadAhead, succeedOnce } from '../waiting.js';
 
 type ConcurrencyLimiter = import('../limits/concurrency-limiter.js').ConcurrencyLimiter;
 
@@ -13,7 +13,7 @@ export class AccountLimiter {
   readonly limits: AccountLimits;
   /** True if any account is limited now. */
   isActive: boolean;
-  readonly #load = loadOnce(async () => {
+  readonly #load = succeedOnce(async () => {
     const { ConcurrencyLimiter } = await import('../limits/concurrency-limiter.js');
     this.#limiter = new ConcurrencyLimiter(this.limits, (isActive) => {
       this.isActive = isActive;

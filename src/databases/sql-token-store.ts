@@ -193,18 +193,6 @@ export function fieldOf(error: unknown, field: string): unknown {
   return undefined;
 }
 
-/** Returns a function that runs `check` until that has succeeded once, and joins calls that overlap. */
-export function once(check: () => Promise<void>): () => Promise<void> {
-  let checked: Promise<void> | undefined;
-  return () => {
-    checked ??= check().catch((error: unknown) => {
-      checked = undefined;
-      throw error;
-    });
-    return checked;
-  };
-}
-
 /**
  * Runs a statement within the time limit.
  *

@@ -4,7 +4,7 @@ import type { Handler } from '../middleware/api-client.js';
 import { FRAME_GATE, type FrameGateReader } from '../middleware/require-authorization.js';
 import { refuseFramework } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
-import { loadAhead, loadOnce } from '../waiting.js';
+import { loadAhead, succeedOnce } from '../waiting.js';
 import type { Frame } from './frame.js';
 import { type EmbeddedOptions, misplaced, readFrameOptions } from './frame-options.js';
 
@@ -30,7 +30,7 @@ export function embedded(strategy: Strategy, options: EmbeddedOptions): Handler 
       'identify',
       "expected a strategy with the option grantId: the frame's grants are found by its user",
     );
-  const load = loadAhead(loadOnce(() => import('./frame.js')));
+  const load = loadAhead(succeedOnce(() => import('./frame.js')));
   let frame: Frame | undefined;
   const handler: Handler = function serveFrame(req, res, next) {
     if (refuseFramework(req, res, next, runtime.settings.name)) return;

@@ -3,7 +3,7 @@ import { ofStrategy } from '../errors.js';
 import { clientProperty, type Handler, type ManyStrategies, manyHandlers } from '../middleware/api-client.js';
 import { refuseFramework } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
-import { loadAhead, loadOnce } from '../waiting.js';
+import { loadAhead, succeedOnce } from '../waiting.js';
 import { AllowList } from './allow-list.js';
 
 /** Options of {@link forward}. */
@@ -39,7 +39,7 @@ export function forward(strategy: Strategy | ManyStrategies, options: ForwardOpt
   const many = manyHandlers.get(strategy);
   if (many) return many.each((one) => forward(one, options));
   const { api, settings } = runtimeOf(strategy);
-  const load = loadAhead(loadOnce(() => import('./forward-call.js')));
+  const load = loadAhead(succeedOnce(() => import('./forward-call.js')));
   const forwarding = { api, strategyName: settings.name, allow, property };
   return function forwardRequest(req, res, next) {
     if (refuseFramework(req, res, next, settings.name)) return;

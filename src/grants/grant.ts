@@ -5,7 +5,7 @@ import { asOrganizationDomain, subjectOf } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { Secret } from '../redaction.js';
 import type { StoredGrant } from '../stores/token-store.js';
-import { loadAhead, loadOnce } from '../waiting.js';
+import { loadAhead, succeedOnce } from '../waiting.js';
 
 /** What is known of a grant besides its tokens. Records of earlier versions lack what was not kept then. */
 export interface GrantFacts {
@@ -255,7 +255,7 @@ export function newGrantId(value: unknown): string {
   );
 }
 
-const loadJwe = loadOnce(() =>
+const loadJwe = succeedOnce(() =>
   Promise.all([
     import('jose/jwe/compact/encrypt'),
     import('jose/jwe/compact/decrypt'),

@@ -1,7 +1,7 @@
 /// <reference path="./undici-agent.d.ts" />
 import type { LookupAddress, LookupOptions } from 'node:dns';
 import type { Agent, Dispatcher } from 'undici';
-import { loadAhead, loadOnce } from '../waiting.js';
+import { loadAhead, succeedOnce } from '../waiting.js';
 import { Deadlines } from './deadlines.js';
 import { BufferedExchange, type ExchangeKind } from './exchange.js';
 import type { HttpRequest, HttpResponse } from './message.js';
@@ -98,7 +98,7 @@ export class HttpClient {
   }
 }
 
-const loadAgent = loadOnce(
+const loadAgent = succeedOnce(
   // By its path: all of undici takes twice the time to load, and Bun replaces the package, but not the file, by a stub
   // without an Agent.
   () => import('undici/lib/dispatcher/agent.js'),

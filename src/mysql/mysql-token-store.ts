@@ -1,7 +1,6 @@
 import { optionError, readOptions, withMethods } from '../checks.js';
 import {
   fieldOf,
-  once,
   PAGE_ROWS,
   type SqlDatabase,
   type SqlResult,
@@ -12,6 +11,7 @@ import {
 import { TokenStoreError } from '../errors.js';
 import { leaseSeconds } from '../stores/held-lock.js';
 import { type ListedTokenStore, ttlSeconds } from '../stores/token-store.js';
+import { succeedOnce } from '../waiting.js';
 
 /** A pool of mysql2/promise. A connection works too. */
 interface MysqlPromisePoolLike {
@@ -92,7 +92,7 @@ function mysqlDatabase(pool: MysqlPromisePoolLike, table: string): SqlDatabase {
   const query = pool.query.bind(pool) as (options: object, values: readonly unknown[]) => Promise<unknown>;
   const send = async (sql: string, values: readonly unknown[]): Promise<SqlResult> =>
     resultOf(await query({ sql, ...PLAIN }, values));
-  const checkSettings = once(async () => {
+  const checkSettings = succeedOnce(async () => {
     const names = "'autocommit', 'transaction_read_only', 'tx_read_only'";
     const { rows } = await send(`SHOW SESSION VARIABLES WHERE Variable_name IN (${names})`, []);
     for (const row of rows as readonly { readonly Variable_name: string; readonly Value: string }[]) {

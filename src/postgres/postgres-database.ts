@@ -1,6 +1,7 @@
-import { fieldOf, once, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS } from '../databases/sql-token-store.js';
+import { fieldOf, PAGE_ROWS, type SqlDatabase, SWEEP_ROWS } from '../databases/sql-token-store.js';
 import { TokenStoreError } from '../errors.js';
 import { HAND_OVER_PREFIX, MARK_PREFIX, SHARE_PREFIX } from '../stores/token-store.js';
+import { succeedOnce } from '../waiting.js';
 
 /** The part of a pool of pg that is used: single queries. A client of pg, or of a proxy that pools transactions, works too. */
 export interface PostgresPoolLike {
@@ -23,7 +24,7 @@ const TABLE_MISSING_OR_MADE: readonly unknown[] = ['42P01', '23505', '42P07', '4
 export function postgresDatabase(pool: PostgresPoolLike, name: readonly string[]): SqlDatabase {
   const table = quoted(name);
   const ms = `interval '1 millisecond'`;
-  const checkSettings = once(async () => {
+  const checkSettings = succeedOnce(async () => {
     const [row] = (await pool.query(`SELECT current_setting('transaction_read_only') AS setting`, [])).rows;
     if ((row as { readonly setting?: unknown } | undefined)?.setting === 'on') throw readOnly();
   });

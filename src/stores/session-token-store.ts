@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
-import { loadAhead, loadOnce } from '../waiting.js';
+import { loadAhead, succeedOnce } from '../waiting.js';
 import { DEFAULT_LEASE_SECONDS, ofLength } from './held-lock.js';
 import { overSessionStore } from './store-access.js';
 import {
@@ -122,7 +122,7 @@ function isPostgresStore(store: object): store is PostgresSessionStore {
 
 /** Returns a store by code that is loaded ahead. */
 function lazyStore(load: () => Promise<LockingStore>): LockingStore {
-  const loaded = loadAhead(loadOnce(load));
+  const loaded = loadAhead(succeedOnce(load));
   return {
     get: async (id) => (await loaded()).get(id),
     set: async (id, grant) => (await loaded()).set(id, grant),

@@ -28,7 +28,7 @@ import { GrantManagers, RequestGrants } from '../session/request-grants.js';
 import { type PageScopes, pageScopesOf, ReturnCookie } from '../session/return-to.js';
 import { leaseMsOf, shortestLeaseMs } from '../stores/held-lock.js';
 import type { TokenStore } from '../stores/token-store.js';
-import { loadAhead, loadOnce } from '../waiting.js';
+import { loadAhead, succeedOnce } from '../waiting.js';
 
 /** Holds what one strategy owns. The objects that Passport derives from the strategy, one for each request, share it. */
 export class Runtime implements LoginRuntime {
@@ -141,12 +141,12 @@ function managerFactory(
   const onGrant = (grantId: string, action: GrantEvent['action']) => {
     if (grantChannel.hasSubscribers) grantChannel.publish({ ...named, grantId, action });
   };
-  const loadApplicationGrants = loadOnce(() => import('../jobs/application-grants.js'));
+  const loadApplicationGrants = succeedOnce(() => import('../jobs/application-grants.js'));
   if (applicationGrant) loadAhead(loadApplicationGrants);
   const loadRevocations =
     revocationPath === undefined
       ? undefined
-      : loadOnce(async () => {
+      : succeedOnce(async () => {
           const { Revocations } = await import('../jobs/revocations.js');
           return new Revocations({ endpoint: { ...client, revocationPath }, isBusy, onRevoked: onGrant });
         });

@@ -15,7 +15,7 @@ import {
   type StrategyOptions,
 } from '../options.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
-import { loadAhead, loadOnce } from '../waiting.js';
+import { loadAhead, succeedOnce } from '../waiting.js';
 import { Runtime } from './runtime.js';
 
 /** Maximum number of concurrent deletions, so that a long list does not flood the token store. */
@@ -43,7 +43,7 @@ export function runtimeOf(strategy: object): Runtime {
   });
 }
 
-const loadLogins = loadOnce(() => import('../login/authenticate.js'));
+const loadLogins = succeedOnce(() => import('../login/authenticate.js'));
 
 /**
  * A Passport strategy for services with rotating refresh tokens.
