@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
-import { ofStrategy } from '../errors.js';
+import { closedError, ofStrategy } from '../errors.js';
 import { passportRecordOf, polyfillSessionMethods, sessionOf, settleInStore, userOf } from '../session/session.js';
 import { refuseFramework, refuseOldPassport, Visit } from '../session/visit.js';
 import type { Runtime } from '../strategy/runtime.js';
@@ -49,6 +49,7 @@ async function removeGrant({ settings, managers, grants, clients }: Runtime, req
   // The logout of another strategy may have emptied the session: the client still knows the grant.
   const attached = clients.end(req);
   const grantId = current ?? attached;
+  if (managers.isClosed) throw closedError();
   if (grantId === undefined) return false;
   await managers.for(req).remove(grantId);
   return true;

@@ -5,7 +5,7 @@ import { fastForward } from '../support/fast-forward.js';
 import { gate } from '../support/gate.js';
 import { hold } from '../support/hold.js';
 import { mayLeave } from '../support/may-leave.js';
-import { clock, loggedIn, projects, visit, whoami, world } from '../support/one-world.js';
+import { clock, loggedIn, logOut, projects, visit, whoami, world } from '../support/one-world.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
@@ -52,6 +52,8 @@ test('a closed strategy says so: to logins, calls and methods', threats(125), as
   const closed = { name: 'ConfigurationError', code: 'ERR_CLOSED' };
   for (const path of ['/login', '/callback?code=x&state=y', '/projects'])
     expect((await visit(path)).json()).toMatchObject(closed);
+  // With a login, and without one.
+  for (const _logout of [1, 2]) expect((await logOut()).json()).toMatchObject(closed);
   await expect(client.projects()).rejects.toMatchObject(closed);
   await expect(strategy.deleteGrant('id')).rejects.toMatchObject(closed);
   expect(() => strategy.client('id')).toThrow(expect.objectContaining(closed));
