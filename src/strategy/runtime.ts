@@ -184,17 +184,13 @@ function managerFactory(
 /** Revokes tokens by code that is loaded ahead. */
 function lazyRevocations(load: () => Promise<Revoking>, onGrant: GrantManagerOptions['onGrant']): Revoking {
   loadAhead(load);
-  let isUsed = false;
   return {
     start: (grantId, ...rest) => {
-      isUsed = true;
       load().then(
         (revocations) => revocations.start(grantId, ...rest),
         () => onGrant(grantId, 'revocation-failed'),
       );
     },
-    close: async () => {
-      if (isUsed) await (await load().catch(() => undefined))?.close();
-    },
+    close: async () => await (await load().catch(() => undefined))?.close(),
   };
 }
