@@ -16,14 +16,7 @@ import {
   issuerIdentifier,
   serviceAddress,
 } from './oauth/addresses.js';
-import {
-  type Claims,
-  claimedDomain,
-  type EnterpriseUrlReader,
-  enterpriseUrlOf,
-  type OrganizationDomainReader,
-  type TokenResponseFields,
-} from './oauth/claims.js';
+import { type Claims, type EnterpriseUrlReader, enterpriseUrlOf, type TokenResponseFields } from './oauth/claims.js';
 import { HostPatterns } from './oauth/host-patterns.js';
 import type { EndsGrant } from './oauth/refusal.js';
 import type { ApplicationGrant, TokenParams } from './oauth/token-endpoint.js';
@@ -191,7 +184,7 @@ export interface TenantSettings {
 
 /** Options that always have a value, and are used as they are given. */
 type Given =
-  | ('authUrl' | 'baseUrl' | 'clientID' | 'callbackURL' | 'name' | 'organizationDomain' | 'pkce' | 'passReqToCallback')
+  | ('authUrl' | 'baseUrl' | 'clientID' | 'callbackURL' | 'name' | 'pkce' | 'passReqToCallback')
   | ('authorizationPath' | 'tokenPath' | 'apiPath' | 'tokenRequest' | 'clientAuthentication')
   | ('scopeSeparator' | 'clock');
 
@@ -289,7 +282,7 @@ export const READERS: check.Readers<
   callbackURL: check.requiredOption(check.callbackUrl),
   scope: check.requiredOption(check.scope),
   name: check.withDefault('oauth-app', check.strategyName),
-  organizationDomain: check.withDefault(claimedDomain, check.fn<OrganizationDomainReader>),
+  organizationDomain: optionalFunction(),
   pkce: check.withDefault(DEFAULTS.pkce, check.boolean),
   issuer: optional(issuerIdentifier),
   declines: optionalFunction(),

@@ -239,7 +239,6 @@ describe('the options, resolved', () => {
       grantId: undefined,
       dispatcher: undefined,
     });
-    expect(resolveOptions(required).organizationDomain({ domain: 'acme' }, {})).toBe('acme');
     expect(resolveOptions({ ...required, cache: false }).cache).toBeUndefined();
   });
 

@@ -75,13 +75,13 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
     const mayPrepare = source.mayBeExpired && !clientsOf(client)?.logoutRoutes.has(req);
     const checked = mayPrepare ? source.prepareFully?.() : undefined;
     // A login replaces a grant that the service refuses to renew. Scripts go on, and their calls say why they fail.
-    const isStranded = !checked && source.isRefused === true && hasLogin && isPageRequest(req.method, req.headers);
+    const isStranded = !checked && hasLogin && source.isRefused === true && isPageRequest(req.method, req.headers);
     // If the grant could not be loaded, its scopes are unknown: the error says why.
     const isUnknown = needed.length > 0 && source.authorized && source.last === undefined && !isStranded;
     const pending: Promise<unknown> | undefined = checked ?? (isUnknown ? client.credentials() : undefined);
     // Nothing else catches what is thrown by then, such as for a response that a timeout has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
-    const granted = source.authorized ? (source.last?.scope ?? []) : [];
+    const granted = (needed.length > 0 && source.authorized && source.last?.scope) || [];
     const missing = needed.filter((name) => !granted.includes(name));
     try {
       const gate = frame?.(req);

@@ -14,9 +14,6 @@ export type OrganizationDomainReader = (claims: Claims, tokenResponse: TokenResp
 /** Reads the base address of an organization's API. `undefined`, `null` or `''` means the default one. */
 export type EnterpriseUrlReader = OrganizationDomainReader;
 
-/** Reads the claim `domain`, by default. */
-export const claimedDomain: OrganizationDomainReader = ({ domain }) => domain;
-
 const NO_CLAIMS: Claims = Object.freeze({});
 
 /** In characters. Most servers refuse the header that a longer token makes. */
@@ -78,13 +75,15 @@ export function subjectOf(claims: Claims): string | undefined {
 /**
  * Returns the organization that claims or token response name, as {@link asOrganizationDomain} does.
  *
+ * @param read Default: reads the claim `domain`.
  * @throws ConfigurationError if the application's reader throws or is async
  */
 export function organizationDomainOf(
   claims: Claims,
-  read: OrganizationDomainReader,
+  read: OrganizationDomainReader | undefined,
   tokenResponse: TokenResponseFields = {},
 ): string | undefined {
+  if (!read) return asOrganizationDomain(claims.domain);
   return asOrganizationDomain(invoke('organizationDomain', 'a domain or undefined', () => read(claims, tokenResponse)));
 }
 

@@ -40,7 +40,7 @@ export interface TokenSet {
 
 /** Options that decide how token responses are read. */
 export interface TokenReading {
-  readonly organizationDomain: OrganizationDomainReader;
+  readonly organizationDomain: OrganizationDomainReader | undefined;
   /** Returns the base address of the organization's API. @throws TokenResponseError, ConfigurationError */
   readonly enterpriseUrl?: ((claims: Claims, tokenResponse: TokenResponseFields) => string | undefined) | undefined;
   /** Seconds that an access token lives where neither response nor token says. */
