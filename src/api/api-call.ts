@@ -1,5 +1,6 @@
 import { OAuthAppError, ofStrategy, publicName, ServiceUnavailableError } from '../errors.js';
 import { apiChannel } from '../events.js';
+import { TimeLimit } from '../http/deadlines.js';
 import { type HttpRequest, retryAfterMs } from '../http/message.js';
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from '../waiting.js';
@@ -7,7 +8,6 @@ import type { Permit } from './account-limiter.js';
 import type { ApiContext, ClientParts, Credential, CredentialSource } from './api-context.js';
 import { failedCall, isTokenInvalid, isTokenRefused, noSlotError, refusedResponse } from './api-error.js';
 import { type Attempt, afterAttempt, type CallState, decideNext, isReplayable, START } from './call-decision.js';
-import { CallLimit } from './call-limits.js';
 import type { CallRequest } from './call-options.js';
 import { headerIn } from './request-headers.js';
 import { parseBody, type ResponseHead, type ResponseMode } from './response.js';
@@ -24,7 +24,7 @@ export class ApiCall<A extends ResponseHead> {
   readonly #context: ApiContext;
   readonly #request: CallRequest;
   readonly #mode: ResponseMode<A>;
-  readonly #limit: CallLimit | undefined;
+  readonly #limit: TimeLimit | undefined;
   readonly #signal: AbortSignal | undefined;
 
   constructor({ source, context }: ClientParts, request: CallRequest, mode: ResponseMode<A>) {
@@ -36,7 +36,7 @@ export class ApiCall<A extends ResponseHead> {
     this.#context = context;
     this.#request = request;
     this.#mode = mode;
-    this.#limit = timeoutMs === undefined ? undefined : new CallLimit(context.deadlines, timeoutMs, signal);
+    this.#limit = timeoutMs === undefined ? undefined : new TimeLimit(context.deadlines, timeoutMs, signal);
     this.#signal = this.#limit?.signal ?? signal;
   }
 

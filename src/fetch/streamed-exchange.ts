@@ -6,6 +6,8 @@ import { decodeHeaders, Exchange } from '../http/exchange.js';
 import { type HttpHeaders, type HttpRequest, type HttpResponse, headerValue } from '../http/message.js';
 import type { TransportError } from '../http/transport-error.js';
 
+const nothing = () => {};
+
 /** Bytes that are queued for the reader before the service has to pause. */
 const MAX_QUEUED_BYTES = 64 * 1024;
 
@@ -61,7 +63,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     if (this.#endsAt !== Infinity || !(body instanceof Readable)) return;
     // An upload takes as long as it needs while it flows. The dispatcher starts to read the body in this turn too.
     body.on('data', () => {
-      if (this.status === 0) this.deadlines.extend(this, timeoutMs);
+      if (this.status === 0) this.#limit(timeoutMs);
     });
   }
 
@@ -87,7 +89,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     unreachable.register(body, this);
     this.#readerPauses();
     if (encoding === 'identity') {
-      this.handOver({ status, headers, body });
+      this.#handOver({ status, headers, body });
       return;
     }
     const decoded = createDecoder(encoding, (error) => this.#visible(error)).then((decoder) => ({
@@ -95,7 +97,14 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
       headers: decodedHeaders(headers),
       body: keepFailuresLocal(pipeline(body, decoder, () => {})),
     }));
-    this.handOver(decoded);
+    this.#handOver(decoded);
+  }
+
+  /** Resolves with the response, and drops all references to it, so that an unread body can be garbage collected. */
+  #handOver(response: HttpStream | Promise<HttpStream>): void {
+    this.resolve(response);
+    this.resolve = nothing;
+    this.reject = nothing;
   }
 
   protected override received(chunk: Buffer): boolean {
@@ -123,7 +132,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
     else if (now >= this.#pauseEndsAt || this.isPoolFull) this.fail('unread');
     else {
       this.request.onEnd?.();
-      this.deadlines.add(this, Math.min(POOL_CHECK_MS, this.#pauseEndsAt - now));
+      this.deadlines.set(this, Math.min(POOL_CHECK_MS, this.#pauseEndsAt - now));
     }
   }
 
@@ -161,7 +170,9 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
   }
 
   #limit(ms: number): void {
-    this.deadlines.extend(this, this.#endsAt === Infinity ? ms : Math.min(ms, this.#endsAt - performance.now()));
+    // A failed upload may flow on for a moment.
+    if (this.isSettled) return;
+    this.deadlines.set(this, this.#endsAt === Infinity ? ms : Math.min(ms, this.#endsAt - performance.now()));
   }
 
   #visible(error: unknown): unknown {
@@ -245,7 +256,7 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
 
   protected override complete(): void {
     const { status, headers, chunks } = this;
-    if (this.#isEarly) this.handOver({ status, headers: decodeHeaders(headers), body: Buffer.concat(chunks) });
+    if (this.#isEarly) this.resolve({ status, headers: decodeHeaders(headers), body: Buffer.concat(chunks) });
     else super.complete();
   }
 }

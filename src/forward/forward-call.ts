@@ -3,12 +3,11 @@ import { PassThrough, pipeline, Readable } from 'node:stream';
 import { ApiCall } from '../api/api-call.js';
 import { ApiClient, partsOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
-import { CallLimit } from '../api/call-limits.js';
 import { methodOf, requestTo } from '../api/call-options.js';
 import { apiPath } from '../api/request-target.js';
 import { ConfigurationError, ForwardError, ServiceUnavailableError } from '../errors.js';
 import { FETCHED, FetchedExchange, type FetchedResponse } from '../fetch/streamed-exchange.js';
-import type { Expiring } from '../http/deadlines.js';
+import { type Expiring, TimeLimit } from '../http/deadlines.js';
 import { isSameOrigin, pathOf, Visit } from '../session/visit.js';
 import { abortable } from '../waiting.js';
 import type { AllowList } from './allow-list.js';
@@ -155,7 +154,7 @@ async function uploadOf(
     // The API may answer early. Browsers read an answer once they have sent all, so the rest is read too.
     return req.pipe(new PassThrough()).once('close', () => req.resume());
   }
-  const limit = new CallLimit(api.deadlines, api.timeoutMs, undefined);
+  const limit = new TimeLimit(api.deadlines, api.timeoutMs, undefined);
   try {
     return await abortable(buffered(req.iterator({ destroyOnReturn: false })), limit.signal);
   } catch (error) {
@@ -213,6 +212,6 @@ function privately(given: string | readonly string[] = 'no-cache'): string {
 function limitRest(req: IncomingMessage, { deadlines, timeoutMs }: ApiContext): void {
   if (req.complete || req.destroyed) return;
   const rest: Expiring = { expiresAt: 0, expire: () => req.destroy() };
-  deadlines.add(rest, timeoutMs);
+  deadlines.set(rest, timeoutMs);
   for (const event of ['end', 'close']) req.once(event, () => deadlines.remove(rest));
 }

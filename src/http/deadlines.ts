@@ -40,8 +40,8 @@ export class Deadlines {
     return this.#size;
   }
 
-  /** Calls `entry.expire()` after `timeoutMs`, 20 to 40 ms late, unless the entry is removed first. */
-  add(entry: Expiring, timeoutMs: number): void {
+  /** Calls `entry.expire()` in `timeoutMs`, 20 to 40 ms late, unless the entry is removed or set anew by then. */
+  set(entry: Expiring, timeoutMs: number): void {
     if (entry !== this.#first && entry.earlier === undefined) {
       if (this.#size === 0) this.#timer?.ref();
       this.#size++;
@@ -50,14 +50,9 @@ export class Deadlines {
       else this.#last.later = entry;
       this.#last = entry;
     }
-    this.extend(entry, timeoutMs);
-  }
-
-  /** Moves the deadline to `timeoutMs` from now. */
-  extend(entry: Expiring, timeoutMs: number): void {
     const now = performance.now();
     entry.expiresAt = now + timeoutMs;
-    // A scan that is due soon stays: entries that are extended past their deadline must not put it off.
+    // A scan that is due soon stays: entries that are set anew past their deadline must not put it off.
     if (Math.max(entry.expiresAt, now + RESOLUTION_MS) < this.#nextScan) this.#scheduleScan(entry.expiresAt, now);
   }
 
@@ -85,7 +80,7 @@ export class Deadlines {
       else due.push(entry);
     }
     for (const entry of due) {
-      // Another entry's expiry may have removed or extended it.
+      // Another entry's expiry may have removed it, or set it anew.
       const isListed = entry === this.#first || entry.earlier !== undefined;
       if (!isListed || entry.expiresAt > now) continue;
       this.remove(entry);
@@ -117,5 +112,53 @@ export class Deadlines {
     this.#postponements = 0;
     const earliest = this.expireUntil(now);
     if (earliest < this.#nextScan) this.#scheduleScan(earliest, now);
+  }
+}
+
+/** A signal that is aborted with the caller's own signal, or at a deadline. */
+export class TimeLimit implements Expiring {
+  expiresAt: number = Infinity;
+  earlier: Expiring | undefined = undefined;
+  later: Expiring | undefined = undefined;
+  readonly signal: AbortSignal;
+  /** True if the deadline, and not the caller, aborted it. */
+  expired = false;
+  readonly #controller = new AbortController();
+  readonly #deadlines: Deadlines;
+  readonly #outer: AbortSignal | undefined;
+
+  /** @param timeoutMs `Infinity` for no limit */
+  constructor(deadlines: Deadlines, timeoutMs: number, outer: AbortSignal | undefined) {
+    this.signal = this.#controller.signal;
+    this.#deadlines = deadlines;
+    this.#outer = outer;
+    if (timeoutMs !== Infinity) deadlines.set(this, timeoutMs);
+    if (outer?.aborted) this.handleEvent();
+    else outer?.addEventListener('abort', this);
+  }
+
+  get remainingMs(): number {
+    return this.expiresAt - performance.now();
+  }
+
+  /** Called when the caller's signal is aborted. */
+  handleEvent(): void {
+    this.abort(this.#outer?.reason);
+  }
+
+  expire(): void {
+    this.expired = true;
+    this.abort();
+  }
+
+  abort(reason?: unknown): void {
+    this.end();
+    this.#controller.abort(reason);
+  }
+
+  /** Releases the clock and the caller's signal. To be called when what it limits is over. */
+  end(): void {
+    this.#deadlines.remove(this);
+    this.#outer?.removeEventListener('abort', this);
   }
 }

@@ -7,8 +7,6 @@ import { faultCode, TransportError, type TransportFault, transportError } from '
 /** Headers as undici's parser reports them: names and values in turn. */
 export type RawHeaders = readonly (Buffer | string)[];
 
-const nothing = () => {};
-
 const NO_BODY = Buffer.alloc(0);
 
 /** Lengths of the names `content-type`, `content-length` and `content-encoding`: comparing lengths is cheaper than names. */
@@ -39,8 +37,8 @@ export abstract class Exchange<R> implements Expiring {
   protected isSettled = false;
   /** Makes the dispatcher read on after {@link received} returned false. */
   protected resume: (() => void) | undefined;
-  #resolve: (response: R | Promise<R>) => void;
-  #reject: (error: unknown) => void;
+  protected resolve: (response: R | Promise<R>) => void;
+  protected reject: (error: unknown) => void;
   /** Set once there is a connection: from then on, something may have been sent. */
   #abort: ((reason: Error) => void) | undefined;
   #pool: Agent | undefined;
@@ -54,8 +52,8 @@ export abstract class Exchange<R> implements Expiring {
   ) {
     this.request = request;
     this.deadlines = deadlines;
-    this.#resolve = resolve;
-    this.#reject = reject;
+    this.resolve = resolve;
+    this.reject = reject;
   }
 
   /** Called when there is a connection, before anything is sent. */
@@ -64,7 +62,7 @@ export abstract class Exchange<R> implements Expiring {
   protected begin?(): void;
   /** Called after each addition to {@link chunks}. Returns false to pause until {@link resume} is called. */
   protected received?(chunk: Buffer): boolean;
-  /** Called when the body is complete. */
+  /** Called when the body is complete. Resolves the exchange unless {@link begin} has. */
   protected abstract complete(): void;
   /** Called when the exchange fails, before or after the headers. */
   protected failed?(error: unknown): void;
@@ -78,7 +76,7 @@ export abstract class Exchange<R> implements Expiring {
     }
     signal?.addEventListener('abort', this);
     this.#pool = pool;
-    this.deadlines.add(this, timeoutMs);
+    this.deadlines.set(this, timeoutMs);
     try {
       // The cast: undici only reads the list, but its types do not say so.
       const options = { origin, path, method, headers: headers as string[], body, headersTimeout: 0, bodyTimeout: 0 };
@@ -164,13 +162,6 @@ export abstract class Exchange<R> implements Expiring {
     this.#end(uploadFault(body, fault) ?? transportError(fault, this.#abort !== undefined, origin));
   }
 
-  /** Resolves with the response, and drops all references to it, so that it can be garbage collected. */
-  protected handOver(response: R | Promise<R>): void {
-    this.#resolve(response);
-    this.#resolve = nothing;
-    this.#reject = nothing;
-  }
-
   /** Fails the exchange and aborts the request. */
   protected fail(kind: TransportFault): void {
     if (this.isSettled) return;
@@ -185,7 +176,7 @@ export abstract class Exchange<R> implements Expiring {
     this.request.signal?.removeEventListener('abort', this);
     this.request.onEnd?.();
     if (error === undefined) return;
-    this.#reject(this.withResponse(error));
+    this.reject(this.withResponse(error));
     this.failed?.(error);
   }
 
@@ -236,15 +227,14 @@ export class BufferedExchange extends Exchange<HttpResponse> {
   protected override complete(): void {
     const { status, headers, bodyHeaders, encoding, chunks } = this;
     const body = chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? NO_BODY);
-    if (encoding === 'identity') {
-      this.handOver(new BufferedResponse(status, headers, bodyHeaders, body));
-      return;
+    if (encoding === 'identity') this.resolve(new BufferedResponse(status, headers, bodyHeaders, body));
+    else {
+      const response = decode(body, encoding, this.request.maxBytes).then(
+        (decoded) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decoded }),
+        (error: unknown) => Promise.reject(this.withResponse(error)),
+      );
+      this.resolve(response);
     }
-    const response = decode(body, encoding, this.request.maxBytes).then(
-      (decoded) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decoded }),
-      (error: unknown) => Promise.reject(this.withResponse(error)),
-    );
-    this.handOver(response);
   }
 }
 

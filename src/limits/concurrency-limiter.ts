@@ -195,7 +195,7 @@ class AccountSlots implements Expiring {
       if (!this.#hasFree) return;
       this.running++;
       this.#movedAt = performance.now();
-      if (this.#waiting.size > 1) deadlines.extend(this, patienceMs);
+      if (this.#waiting.size > 1) deadlines.set(this, patienceMs);
       next.proceed();
     }
   }
@@ -206,7 +206,7 @@ class AccountSlots implements Expiring {
     for (const waiting of this.#waiting) {
       const leftMs = Math.max(waiting.since, this.#movedAt) + patienceMs - now;
       if (leftMs > 0) {
-        deadlines.add(this, leftMs);
+        deadlines.set(this, leftMs);
         return;
       }
       waiting.giveUp();
@@ -242,7 +242,7 @@ class AccountSlots implements Expiring {
           reject(lateError());
         },
       };
-      if (this.#waiting.size === 0) deadlines.add(this, patienceMs);
+      if (this.#waiting.size === 0) deadlines.set(this, patienceMs);
       this.#waiting.add(waiting);
       signal?.addEventListener('abort', abort);
     });

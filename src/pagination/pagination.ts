@@ -2,13 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { ApiCall } from '../api/api-call.js';
 import type { ClientParts } from '../api/api-context.js';
 import { ApiError, field, unusableResponse } from '../api/api-error.js';
-import { CallLimit } from '../api/call-limits.js';
 import { type ApiResponse, type PaginateOptions, type RequestOptions, requestTo } from '../api/call-options.js';
 import { apiPath, type Query, queryString, type RequestTarget } from '../api/request-target.js';
 import { BUFFERED, responseOf } from '../api/response.js';
 import { result } from '../checks.js';
 import { ofStrategy } from '../errors.js';
 import { targetOf } from '../fetch/url-target.js';
+import { TimeLimit } from '../http/deadlines.js';
 
 /** Where a page is. */
 interface Position {
@@ -77,7 +77,7 @@ export async function* pagesOf<T>(
   const checkedPath = apiPath(path);
   requestTo({ path: checkedPath, query: queryString(query) }, 'GET', others, defaults);
   const common = merged(query, { limit });
-  const all = new CallLimit(context.deadlines, Infinity, options.signal);
+  const all = new TimeLimit(context.deadlines, Infinity, options.signal);
   const list: List<T> = {
     path,
     target: (parameters) => ({ path: checkedPath, query: queryString(merged(common, parameters)) }),

@@ -21,14 +21,14 @@ function probe(): Probe {
 /** Two that expire after ten seconds. */
 function waiting() {
   const [deadlines, answered, silent] = [new Deadlines(), probe(), probe()];
-  for (const entry of [answered, silent]) deadlines.add(entry, 10_000);
+  for (const entry of [answered, silent]) deadlines.set(entry, 10_000);
   return { deadlines, answered, silent };
 }
 
 test('a thousand that wait share one timer, and each ends in time', () => {
   const deadlines = new Deadlines();
   const entries = Array.from({ length: 1000 }, probe);
-  for (const [index, entry] of entries.entries()) deadlines.add(entry, 100 + index);
+  for (const [index, entry] of entries.entries()) deadlines.set(entry, 100 + index);
   expect(vi.getTimerCount()).toBe(1);
   for (let now = 20; now <= 1200; now += 20) {
     vi.advanceTimersByTime(20);
@@ -43,8 +43,8 @@ test('a thousand that wait share one timer, and each ends in time', () => {
 test('a shorter one that comes later is not kept waiting by a longer one', () => {
   const deadlines = new Deadlines();
   const [long, short] = [probe(), probe()];
-  deadlines.add(long, 10_000);
-  deadlines.add(short, 50);
+  deadlines.set(long, 10_000);
+  deadlines.set(short, 50);
   vi.advanceTimersByTime(70);
   expect([long.expired, short.expired]).toEqual([0, 1]);
   vi.advanceTimersByTime(10_000);
@@ -54,8 +54,8 @@ test('a shorter one that comes later is not kept waiting by a longer one', () =>
 test('more than 2^31 ms, and no end at all, do not end at once', () => {
   const deadlines = new Deadlines();
   const [far, never] = [probe(), probe()];
-  deadlines.add(far, 2 ** 32);
-  deadlines.add(never, Infinity);
+  deadlines.set(far, 2 ** 32);
+  deadlines.set(never, Infinity);
   vi.advanceTimersByTime(2 ** 31);
   expect([far.expired, never.expired]).toEqual([0, 0]);
   vi.advanceTimersByTime(2 ** 31 + 100);
@@ -65,11 +65,11 @@ test('more than 2^31 ms, and no end at all, do not end at once', () => {
 test('an extended one ends later, and one that adds another while it ends does not disturb the rest', () => {
   const deadlines = new Deadlines();
   const [first, second, third] = [probe(), probe(), probe()];
-  deadlines.add(first, 50);
-  deadlines.add(second, 60);
-  first.expire = () => deadlines.add(third, 60);
+  deadlines.set(first, 50);
+  deadlines.set(second, 60);
+  first.expire = () => deadlines.set(third, 60);
   vi.advanceTimersByTime(40);
-  deadlines.extend(second, 100);
+  deadlines.set(second, 100);
   vi.advanceTimersByTime(60);
   expect([second.expired, third.expired]).toEqual([0, 0]);
   vi.advanceTimersByTime(60);
@@ -121,9 +121,9 @@ test('one that expires may end another that is due as well, or give it more time
   const [first, ended, extended, last] = [probe(), probe(), probe(), probe()];
   first.expire = () => {
     deadlines.remove(ended);
-    deadlines.extend(extended, 100);
+    deadlines.set(extended, 100);
   };
-  for (const entry of [first, ended, extended, last]) deadlines.add(entry, 100);
+  for (const entry of [first, ended, extended, last]) deadlines.set(entry, 100);
   vi.advanceTimersByTime(120);
   expect([ended.expired, extended.expired, last.expired, deadlines.size]).toEqual([0, 0, 1, 1]);
   vi.advanceTimersByTime(120);
