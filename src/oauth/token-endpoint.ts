@@ -224,7 +224,7 @@ export class TokenEndpoint {
     };
     let response: HttpResponse;
     try {
-      response = await (turn ? turn.send(send) : send());
+      response = await (turn ? this.queue.send(turn, send) : send());
     } catch (error) {
       throw error instanceof TransportError ? unanswered(error) : error;
     }

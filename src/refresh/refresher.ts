@@ -3,7 +3,6 @@ import { NotAuthorizedError, OAuthAppError, ServiceUnavailableError } from '../e
 import type { RefreshEvent } from '../events.js';
 import { type Grant, hasSameTokens, isPastEnd, NO_TOKEN } from '../grants/grant.js';
 import { TransportError } from '../http/transport-error.js';
-import { Turn } from '../oauth/request-queue.js';
 import type { TokenParameters } from '../oauth/token-endpoint.js';
 import {
   LockedRefreshes,
@@ -82,11 +81,11 @@ export class Refresher {
    *   TokenStoreError if it is kept but cannot be refreshed now. Concurrent callers share the error object.
    */
   async refresh(id: string, seen: Grant, trigger: RefreshEvent['trigger']): Promise<Grant> {
-    const { repository, isUsable } = this.#options;
+    const { repository, isUsable, endpoint } = this.#options;
     const isAwaited = trigger === 'expired' || trigger === 'refused';
     let known = seen;
     for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
-      if (isAwaited) other.turn.prioritize();
+      if (isAwaited) endpoint.queue.prioritize(other.turn);
       const { isOvertaken } = other;
       const result = await other.result;
       // A refresh that a login or a logout has overtaken says nothing about the new grant.
@@ -152,9 +151,8 @@ export class Refresher {
   }
 
   #start(id: string, seen: Grant, trigger: RefreshEvent['trigger'], isAwaited: boolean): SharedRefresh {
-    const turn = new Turn(this.#options.endpoint.queue, isAwaited);
     const unknown = { parameters: undefined, current: undefined, reused: false, lockWaitMs: 0, lostLease: false };
-    const refresh: RefreshInFlight = { id, seen, trigger, turn, isOvertaken: false, ...unknown };
+    const refresh: RefreshInFlight = { id, seen, trigger, turn: { isAwaited }, isOvertaken: false, ...unknown };
     const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
     const shared = Object.assign(refresh, { result });
     this.#inFlight.set(id, shared);
@@ -165,7 +163,7 @@ export class Refresher {
   async #run(refresh: RefreshInFlight): Promise<RefreshResult> {
     const { id, seen, trigger, turn } = refresh;
     const { endpoint, onRefresh } = this.#options;
-    const { pauses } = endpoint;
+    const { pauses, queue } = endpoint;
     const since = performance.now();
     let result: FinishedRefresh;
     try {
@@ -173,15 +171,15 @@ export class Refresher {
       const unsent = maySend ? undefined : await this.#withoutRequest(refresh);
       if (unsent) return unsent;
       // A request of the application takes no slot: one that hangs must not hold up the refreshes of users.
-      if (!refresh.parameters) await turn.wait(this.#closing.signal);
+      if (!refresh.parameters) await queue.wait(turn, this.#closing.signal);
       result = await this.#locked.refresh(refresh);
     } catch (error) {
       result = { outcome: 'failed', error };
       // Nothing is sent for now: refreshes that wait for a slot fail.
       if (pauses.beforeRequestMs() > 0)
-        for (const other of this.#inFlight.values()) other.turn.giveUp(() => pauses.error(other.id));
+        for (const other of this.#inFlight.values()) other.turn.leave?.(pauses.error(other.id));
     } finally {
-      turn.end();
+      queue.end(turn);
     }
     const { lockWaitMs, lostLease, reused } = refresh;
     const scope = 'error' in result ? undefined : result.grant?.scope;

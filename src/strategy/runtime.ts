@@ -137,7 +137,7 @@ function managerFactory(
   const named = publicName(strategy);
   const codec = new GrantCodec(settings.encryptionKeys);
   const shortestMs = shortestLeaseMs(endpoint.timeoutMs);
-  const isBusy = () => endpoint.queue.isFull;
+  const isBusy = () => endpoint.queue.waiting.size > 0;
   const onGrant = (grantId: string, action: GrantEvent['action']) => {
     if (grantChannel.hasSubscribers) grantChannel.publish({ ...named, grantId, action });
   };

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ServiceUnavailableError } from '../../src/errors.js';
 import type { HttpResponse } from '../../src/http/message.js';
-import { RequestQueue, Turn } from '../../src/oauth/request-queue.js';
+import { RequestQueue, type Turn } from '../../src/oauth/request-queue.js';
 import { mayLeave } from '../support/may-leave.js';
 import { stopTime } from '../support/stop-time.js';
 
@@ -22,18 +22,16 @@ class Request {
   #answer: (response: HttpResponse) => void = () => {};
 
   constructor(queue: RequestQueue, isAwaited = true, signal?: AbortSignal) {
-    this.turn = new Turn(queue, isAwaited);
-    this.turn
-      .wait(signal)
-      .then(() => this.send())
+    this.turn = { isAwaited };
+    queue
+      .wait(this.turn, signal)
+      .then(() => {
+        this.isSent = true;
+        return queue.send(this.turn, () => new Promise((resolve) => (this.#answer = resolve)));
+      })
       .catch((error) => {
         this.error = error;
       });
-  }
-
-  async send(): Promise<void> {
-    this.isSent = true;
-    await this.turn.send(() => new Promise((resolve) => (this.#answer = resolve)));
   }
 
   async answer(status = 200): Promise<void> {
@@ -70,7 +68,7 @@ describe('requests to the token endpoint', () => {
     const first = requests(queue, FIRST);
     const [background, hurried] = requests(queue, 2, false);
     const page = new Request(queue);
-    hurried?.turn.prioritize();
+    if (hurried) queue.prioritize(hurried.turn);
     await settled();
     const order: unknown[] = [];
     for (const request of first.slice(0, 3)) {
@@ -149,9 +147,9 @@ describe('requests to the token endpoint', () => {
   test('that get no answer do not lower the number below the first one', async () => {
     const queue = new RequestQueue(10_000);
     for (let times = 0; times < 3; times += 1) {
-      const turn = new Turn(queue, true);
-      await turn.wait();
-      await expect(turn.send(() => Promise.reject(new Error('timeout')))).rejects.toThrow('timeout');
+      const turn = { isAwaited: true };
+      await queue.wait(turn);
+      await expect(queue.send(turn, () => Promise.reject(new Error('timeout')))).rejects.toThrow('timeout');
     }
     expect(queue.limit.value).toBe(FIRST);
   });
@@ -160,16 +158,16 @@ describe('requests to the token endpoint', () => {
     const queue = new RequestQueue(10_000);
     const all = requests(queue, FIRST + 1);
     await settled();
-    for (const { turn } of all) turn.giveUp(() => new Error('down'));
+    for (const { turn } of all) turn.leave?.(new Error('down'));
     await settled();
     expect(all.map(({ error }) => error).filter((error) => error !== undefined)).toEqual([new Error('down')]);
-    expect([all.at(-1)?.error, queue.isFull]).toEqual([new Error('down'), false]);
+    expect([all.at(-1)?.error, queue.waiting.size]).toEqual([new Error('down'), 0]);
   });
 
   test('count from their turn on, not for longer than a second while nothing is sent, and again when they are sent', async () => {
     const queue = new RequestQueue(10_000);
-    const turns = Array.from({ length: FIRST }, () => new Turn(queue, true));
-    for (const turn of turns) await turn.wait();
+    const turns = Array.from({ length: FIRST }, () => ({ isAwaited: true }));
+    for (const turn of turns) await queue.wait(turn);
     const next = new Request(queue);
     vi.advanceTimersByTime(999);
     await settled();
@@ -177,7 +175,7 @@ describe('requests to the token endpoint', () => {
     vi.advanceTimersByTime(1);
     await settled();
     expect(next.isSent).toBe(true);
-    for (const turn of turns) void turn.send(() => new Promise(() => {}));
+    for (const turn of turns) void queue.send(turn, () => new Promise(() => {}));
     const last = new Request(queue);
     await settled();
     expect(last.isSent).toBe(false);
@@ -191,7 +189,7 @@ describe('requests to the token endpoint', () => {
     closing.abort(new Error('closed'));
     await settled();
     expect(waiting.error).toEqual(new Error('closed'));
-    expect(queue.isFull).toBe(false);
+    expect(queue.waiting.size).toBe(0);
     const late = new Request(queue, true, closing.signal);
     await settled();
     expect(late.error).toEqual(new Error('closed'));

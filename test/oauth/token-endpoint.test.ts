@@ -1,7 +1,6 @@
 import { Agent } from 'undici';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
-import { Turn } from '../../src/oauth/request-queue.js';
 import { TokenEndpoint, type TokenEndpointOptions } from '../../src/oauth/token-endpoint.js';
 import { Secret } from '../../src/redaction.js';
 import {
@@ -76,8 +75,8 @@ describe('a code exchange', () => {
     server.always((socket, request) => void held.push(() => json(good)(socket, request)));
     const client = endpoint();
     const exchanges = Array.from({ length: 20 }, () => client.exchangeCode({ code: 'c' }));
-    const turn = new Turn(client.queue, true);
-    await turn.wait();
+    const turn = { isAwaited: true };
+    await client.queue.wait(turn);
     const refresh = client.refresh('refresh', { turn });
     await server.received(21);
     for (const answer of held) answer();
