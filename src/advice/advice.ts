@@ -23,10 +23,7 @@ const READ_OPTIONS = new Set([
 /** Maximum number of logins whose host names are remembered. */
 const MAX_MISMATCHES = 1_000;
 
-/**
- * Finds mistakes in the set-up of an application, and explains them to its developer: when a login begins, and at its callback.
- * No other request pays for it.
- */
+/** Finds mistakes in the set-up of an application when a login begins and at its callback. No other request pays for it. */
 export class Advice {
   readonly #strategy: OpenStrategy;
   readonly #grants: RequestGrants;
@@ -42,23 +39,18 @@ export class Advice {
     this.#clients = clients;
   }
 
-  /**
-   * Throws if a login that begins could not finish.
-   *
-   * @throws ConfigurationError; TokenStoreError if earlier requests had a session
-   */
+  /** Throws if a login that begins could not finish. @throws ConfigurationError, and what {@link checkRoute} throws */
   beforeLogin(visit: Visit, routeOptions: object): void {
     const { req } = visit;
     this.#strategy.refuseSharedCallback(req);
     // The options of the callback's route are not known here.
-    this.#check(visit, routeOptions, this.#grants.idIsInSession);
-    if (this.#clients.early.has(req) && this.#grants.canFindGrant(req)) {
+    this.checkRoute(visit, routeOptions, false, false);
+    if (this.#clients.early.has(req) && this.#grants.canFindGrant(req))
       throw new ConfigurationError(
         'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
         { code: 'ERR_MIDDLEWARE_ORDER' },
       );
-    }
-    if (sessionOf(req)) refuseUnsetSession(req);
+    refuseUnsetSession(req);
     refuseUnpartitionedSession(visit);
   }
 
@@ -73,16 +65,45 @@ export class Advice {
   }
 
   /**
-   * Throws if the session of a callback's login would be lost.
+   * Throws if a login could not keep its grant or user in the request's session. Warns of options that nothing reads, and of a
+   * session that another strategy of the same name uses.
    *
-   * @param needsSession True if Passport logs the user in with a session.
-   * @param redirects True if the callback leads to a page of the application.
+   * @param logsIn True if Passport logs the user in with a session.
+   * @param redirects True if the route leads from a login to a page of the application.
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
-  beforeCallback(visit: Visit, routeOptions: object, needsSession: boolean, redirects: boolean): void {
-    this.#check(visit, routeOptions, this.#grants.idIsInSession || needsSession);
-    const isCrossSite = visit.headers['sec-fetch-site'] === 'cross-site';
-    if (needsSession && redirects && isCrossSite) refuseStrictSession(visit.req);
+  checkRoute({ req, headers }: Visit, options: object, logsIn: boolean, redirects: boolean): void {
+    for (const [name, value] of Object.entries(options)) {
+      if (READ_OPTIONS.has(name) || value === undefined || !/^\w{1,64}$/.test(name)) continue;
+      const message = `passport.authenticate: this strategy ignores the option ${name}. A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
+      this.warnOnce('ERR_IGNORED_OPTION', message, name);
+    }
+    const { identity, namesakes } = this.#strategy;
+    const grantId = namesakes.strategies.size > 1 ? this.#grants.referenceOf(req) : undefined;
+    if (grantId !== undefined && this.#strategy.isOfAnother(grantId)) {
+      const message = `Two strategies for different services have the name '${identity.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
+      this.warnOnce('ERR_STRATEGY_NAME', message);
+    }
+    if (!this.#grants.idIsInSession && !logsIn) return;
+    const session = sessionOf(req);
+    if (!session && this.#grants.hasSeenSession)
+      // express-session calls the next handler without a session while its store is disconnected.
+      throw new TokenStoreError(
+        'The request has no session, although earlier requests had one: the session store is disconnected.',
+        { code: 'ERR_SESSION_STORE' },
+      );
+    if (!session)
+      throw new ConfigurationError(
+        'The request has no session: mount express-session before Passport and the routes of login and callback, or set grantId and use { session: false }.',
+        { code: 'ERR_NO_SESSION' },
+      );
+    const isFixed = Object.getOwnPropertyDescriptor(session, 'save')?.configurable === false;
+    if (typeof session.regenerate !== 'function' && (isFixed || !Object.isExtensible(session)))
+      throw new ConfigurationError(
+        'Passport cannot log in with this session: it has no method regenerate, and its save cannot be replaced (iron-session). Use express-session, or cookie-session with the option tokenStore.',
+        { code: 'ERR_SESSION_TYPE' },
+      );
+    if (logsIn && redirects && headers['sec-fetch-site'] === 'cross-site') refuseStrictSession(req);
   }
 
   /** Returns the message for a callback whose login is unknown: `message`, and the cause if the request shows it. */
@@ -100,7 +121,7 @@ export class Advice {
   /** Forgets a login, which was not lost, and remembers which service issued the grant of the session. */
   afterLogin(state: string, grantId: string): void {
     this.#hostMessages.delete(state);
-    if (this.#grants.idIsInSession && this.#strategy.namesakes.size > 1) this.#strategy.remember(grantId);
+    if (this.#grants.idIsInSession && this.#strategy.namesakes.strategies.size > 1) this.#strategy.remember(grantId);
   }
 
   /** Warns of a mistake once. @param option The one that is at fault: each is warned of. */
@@ -108,45 +129,5 @@ export class Advice {
     if (this.#warned.has(code + option)) return;
     this.#warned.add(code + option);
     process.emitWarning(message, { code });
-  }
-
-  /**
-   * Throws if the request's session cannot hold a login. Warns if it holds one of a strategy with the same name, and of
-   * options of `passport.authenticate` that nothing reads.
-   */
-  #check({ req }: Visit, options: object, needsSession: boolean): void {
-    for (const [name, value] of Object.entries(options)) {
-      if (READ_OPTIONS.has(name) || value === undefined || !/^\w{1,64}$/.test(name)) continue;
-      const message = `passport.authenticate: this strategy ignores the option ${name}. A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
-      this.warnOnce('ERR_IGNORED_OPTION', message, name);
-    }
-    const strategy = this.#strategy;
-    const grantId = strategy.namesakes.size > 1 ? this.#grants.referenceOf(req) : undefined;
-    if (grantId !== undefined && strategy.sharesSession(grantId)) {
-      const message = `Two strategies for different services have the name '${strategy.identity.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
-      this.warnOnce('ERR_STRATEGY_NAME', message);
-    }
-    if (!needsSession) return;
-    const session = sessionOf(req);
-    if (!session && this.#grants.hasSeenSession) {
-      // express-session calls the next handler without a session while its store is disconnected.
-      throw new TokenStoreError(
-        'The request has no session, although earlier requests had one: the session store is disconnected.',
-        { code: 'ERR_SESSION_STORE' },
-      );
-    }
-    if (!session) {
-      throw new ConfigurationError(
-        'The request has no session: mount express-session before Passport and the routes of login and callback, or set grantId and use { session: false }.',
-        { code: 'ERR_NO_SESSION' },
-      );
-    }
-    if (typeof session.regenerate === 'function') return;
-    const isFixed = Object.getOwnPropertyDescriptor(session, 'save')?.configurable === false;
-    if (!isFixed && Object.isExtensible(session)) return;
-    throw new ConfigurationError(
-      'Passport cannot log in with this session: it has no method regenerate, and its save cannot be replaced (iron-session). Use express-session, or cookie-session with the option tokenStore.',
-      { code: 'ERR_SESSION_TYPE' },
-    );
   }
 }

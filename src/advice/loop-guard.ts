@@ -19,11 +19,9 @@ const MAX_LOGIN_PATHS = 50;
 const NO_ACCOUNT = '';
 
 /**
- * Counts logins of a browser that lead to the next one at once. Without it, a browser whose session or grant gets lost would go
- * round for ever, with a new grant each time.
- *
- * A login counts once the browser came back from it without its session or its grant, so a login after a logout does not. The
- * cookie names the account: one that a sibling host planted ends no login of another account.
+ * Ends the loop of a browser whose session or grant gets lost at each login. A login counts once the browser came back from it
+ * without them, so a login after a logout does not. The cookie names the account: one that a sibling host planted ends no login
+ * of another account.
  */
 export class LoopGuard {
   readonly #returns: LoginReturns;
@@ -49,11 +47,7 @@ export class LoopGuard {
     return cameBack !== '' && cameBack !== 'failed';
   }
 
-  /**
-   * Throws if the browser made too many rounds with this account. Then counting starts anew, and the last grant is discarded.
-   *
-   * @throws ConfigurationError that names the likely cause
-   */
+  /** Throws if the browser made too many rounds with this account, and discards the last grant. @throws ConfigurationError */
   async throwIfLooping(visit: Visit, res: ServerResponse, account: string, manager: GrantManager): Promise<void> {
     const before = this.#returns.read(visit);
     if (roundsOf(before, account) < MAX_ROUNDS) return;
@@ -62,11 +56,7 @@ export class LoopGuard {
     throw loginLoop(storyOf(before, visit));
   }
 
-  /**
-   * Counts a login, and discards the grant of the round before: no session refers to it.
-   *
-   * @param grantId The new grant, if the session holds its id.
-   */
+  /** Counts a login, and discards the grant of the round before. @param grantId The new grant, if the session holds its id. */
   count(visit: Visit, res: ServerResponse, account: string, grantId: string, manager: GrantManager): void {
     const before = this.#returns.read(visit);
     const rounds = roundsOf(before, account) + 1;
@@ -75,11 +65,10 @@ export class LoopGuard {
   }
 
   /**
-   * Counts a login that failed and leads to the next one. It discards no grant: it may be forged, or of another tab than the
-   * one that logged in.
+   * Counts a login that failed and leads to the next one. It may be forged, or of another tab, so it discards no grant.
    *
    * @param isEmpty True if the callback had no parameters.
-   * @throws ConfigurationError that names the likely cause, if too many failed
+   * @throws ConfigurationError if too many failed
    */
   countFailure(visit: Visit, res: ServerResponse, isEmpty = false): void {
     const before = this.#returns.read(visit);
@@ -94,14 +83,12 @@ export class LoopGuard {
 
   /**
    * Counts a login that begins at the path of its callback while another one is pending, unless the user clicked: the
-   * service may send browsers back without parameters, again and again.
-   *
-   * @throws ConfigurationError if that was often
+   * service may send browsers back without parameters, again and again. @throws ConfigurationError if that was often
    */
   countEmptyCallback(visit: Visit, res: ServerResponse): void {
     const { 'sec-fetch-site': site } = visit.headers;
-    if (site === 'same-origin' || site === 'none' || !visit.cookieHeader.includes('.login.')) return;
-    this.countFailure(visit, res, true);
+    const isByUser = site === 'same-origin' || site === 'none';
+    if (!isByUser && visit.cookieHeader.includes('.login.')) this.countFailure(visit, res, true);
   }
 }
 

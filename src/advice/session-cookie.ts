@@ -1,11 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
-import { cookieSettingsOf, isForFrames } from '../session/session.js';
+import { cookieSettingsOf, isForFrames, sessionOf } from '../session/session.js';
 import { isInFrame, type Visit } from '../session/visit.js';
 
 /** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
 export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: unknown }): void {
-  if (cookieSettingsOf(req).secure !== true) return;
+  if (!sessionOf(req) || cookieSettingsOf(req).secure !== true) return;
   const isEncrypted = 'encrypted' in req.socket && req.socket.encrypted === true;
   // express-session's option `proxy` trusts the header without Express' setting.
   const mayBeTrusted = /^\s*https\b/i.test(String(req.headers['x-forwarded-proto'] ?? ''));
@@ -15,17 +15,12 @@ export function refuseUnsetSession(req: IncomingMessage & { readonly secure?: un
   );
 }
 
-/**
- * Throws if the session cookie is SameSite=Strict: browsers leave it out of a redirect from a callback that came from another
- * site. A callback that responds with a page works.
- *
- * @throws ConfigurationError
- */
+/** Throws if the session cookie is SameSite=Strict. A callback that responds with a page works. @throws ConfigurationError */
 export function refuseStrictSession(req: IncomingMessage): void {
-  if (!isStrict(req)) return;
-  throw dropped(
-    'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
-  );
+  if (isStrict(req))
+    throw dropped(
+      'is SameSite=Strict, and browsers leave it out of a redirect that follows a callback from another site. Set cookie.sameSite to lax.',
+    );
 }
 
 function isStrict(req: IncomingMessage): boolean {
@@ -33,14 +28,11 @@ function isStrict(req: IncomingMessage): boolean {
   return sameSite === 'strict' || sameSite === true;
 }
 
-/**
- * Throws if a login in a frame of another site would be lost, or would not stay in there: its session has to be
- * `Partitioned`. With `SameSite=None` alone, a foreign page that frames the login route could log the user's own tabs in.
- *
- * @throws ConfigurationError
- */
+/** Throws if a login in a frame of another site would be lost, or would not stay in there. @throws ConfigurationError */
 export function refuseUnpartitionedSession({ req, headers, isSecure }: Visit): void {
-  if (!isInForeignFrame(headers)) return;
+  const { 'sec-fetch-site': site, 'sec-fetch-storage-access': access } = headers;
+  // After a link inside the frame, only Sec-Fetch-Storage-Access shows that the frame is of another site.
+  if (!isInFrame(headers) || (site !== 'cross-site' && access === undefined)) return;
   const settings = cookieSettingsOf(req);
   if (settings.partitioned === true && isForFrames(settings) && (settings.secure || !isSecure)) return;
   throw dropped(
@@ -85,13 +77,4 @@ export function lostSessionCause(visit: Visit): string {
     return "Its session cookie is secure, and express-session sets it only where it sees https: behind a proxy, set Express' trust proxy.";
   }
   return `Likely causes: the session cookie is dropped (secure without https, SameSite=Strict, another domain or path, larger than 4 KB), the session store loses sessions, sessions live in the memory of one of several processes, requireAuthorization() or apiClient() stands before the session, deserializeUser refuses the user, the option grantId returns another id for the user of deserializeUser than for that of verify, or failureRedirect leads to the login route.`;
-}
-
-/**
- * Returns true if a browser loads the page into a frame of another site, where cookies are third-party cookies. After a link
- * inside the frame, only `Sec-Fetch-Storage-Access` shows it.
- */
-function isInForeignFrame(headers: Visit['headers']): boolean {
-  const { 'sec-fetch-site': site, 'sec-fetch-storage-access': access } = headers;
-  return isInFrame(headers) && (site === 'cross-site' || access !== undefined);
 }

@@ -71,7 +71,7 @@ export async function handleCallback(
   const page = options.successReturnToOrRedirect || options.successRedirect;
   const route = { callbackURL, isConnection, establishesSession, page, failureRedirect: options.failureRedirect };
   // A popup does not redirect, and its frame fetches the session by a same-site request.
-  advice.beforeCallback(visit, options, establishesSession, Boolean(page) && !popup);
+  advice.checkRoute(visit, options, establishesSession, Boolean(page) && !popup);
   const manager = managers.for(req);
   const sessionAtStart = isConnection ? JSON.stringify({ ...sessionOf(req) }) : undefined;
   const startedAt = performance.now();
