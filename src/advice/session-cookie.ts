@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
-import { cookieSettingsOf, isForFrames, sessionOf } from '../session/session.js';
+import { cookieAttributes } from '../session/cookies.js';
+import { cookieSettingsOf, sessionOf } from '../session/session.js';
 import { isInFrame, type Visit } from '../session/visit.js';
 
 /** Throws if express-session will not set its cookie on this connection: the login would be lost. @throws ConfigurationError */
@@ -33,8 +34,8 @@ export function refuseUnpartitionedSession({ req, headers, isSecure }: Visit): v
   const { 'sec-fetch-site': site, 'sec-fetch-storage-access': access } = headers;
   // After a link inside the frame, only Sec-Fetch-Storage-Access shows that the frame is of another site.
   if (!isInFrame(headers) || (site !== 'cross-site' && access === undefined)) return;
-  const settings = cookieSettingsOf(req);
-  if (settings.partitioned === true && isForFrames(settings) && (settings.secure || !isSecure)) return;
+  const isPartitioned = cookieAttributes(req, isSecure).endsWith('; Partitioned');
+  if (isPartitioned && (cookieSettingsOf(req).secure || !isSecure)) return;
   throw dropped(
     `is not Partitioned, which a login in a frame of another site needs: browsers block other cookies there, and where they do not, a foreign page could log the user's own tabs in. ${PARTITION}`,
   );

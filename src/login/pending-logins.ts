@@ -1,5 +1,4 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import type { Settings } from '../options.js';
 import { CookieSeal, cookieAttributes, cookieToken, type HeaderBudget, HOST_PREFIX } from '../session/cookies.js';
@@ -153,11 +152,12 @@ export class PendingLogins {
       text = JSON.stringify({ ...content, p: undefined });
     const value = `${issued}.${this.#seal.seal(`${this.#context} ${state} ${issued}`, text, random.subarray(64))}`;
     budget.add(name, value.length);
-    const cookies = [loginCookie(visit.req, name, value, LIFETIME_MS)];
+    const attributes = cookieAttributes(visit.req, isTls);
+    const cookies = [`${name}=${value}; Max-Age=${LIFETIME_MS / 1000}${attributes}`];
     for (const [ended, [oldest, former]] of pending.entries()) {
       const isFull = pending.length - ended >= MAX_PENDING || budget.isExceeded;
       if (!isFull || !budget.end(oldest, former)) break;
-      cookies.push(loginCookie(visit.req, oldest, '', 0));
+      cookies.push(`${oldest}=; Max-Age=0${attributes}`);
     }
     return { state, codeChallenge: codeVerifier && hash('sha256', codeVerifier, 'base64url'), cookies };
   }
@@ -173,8 +173,9 @@ export class PendingLogins {
       const { v, k = 0, p, u = '', r = this.#callbackURL, s, d, f } = JSON.parse(text) as Sealed;
       const expiresAt = Number.parseInt(issued, 36) + LIFETIME_MS;
       const isAlive = remainingMs(expiresAt, this.#clock(), LIFETIME_MS + CLOCK_SKEW_MS) > 0;
+      const isTls = /^https:/i.test(r);
       // With https, a cookie without the prefix may be a sibling host's.
-      if (!isAlive || /^https:/i.test(r) !== name.startsWith(HOST_PREFIX)) continue;
+      if (!isAlive || isTls !== name.startsWith(HOST_PREFIX)) continue;
       return {
         state,
         redirectUri: r,
@@ -188,7 +189,7 @@ export class PendingLogins {
         data: d,
         frame: f && { challenge: f[0], grantId: f[1] },
         expiresAt,
-        endCookie: loginCookie(visit.req, name, '', 0),
+        endCookie: `${name}=; Max-Age=0${cookieAttributes(visit.req, isTls)}`,
       };
     }
     return undefined;
@@ -220,9 +221,4 @@ function pendingIn({ cookies }: Visit, hasHostPrefix: boolean): (readonly [name:
     if (LOGIN_COOKIE.test(name) && name.startsWith(HOST_PREFIX) === hasHostPrefix) pending.push([name, value]);
   }
   return pending.sort(([, a], [, b]) => (Number.parseInt(a, 36) || 0) - (Number.parseInt(b, 36) || 0));
-}
-
-/** Returns the `Set-Cookie` line of a pending login. */
-function loginCookie(req: IncomingMessage, name: string, value: string, maxAgeMs: number): string {
-  return `${name}=${value}; Max-Age=${maxAgeMs / 1000}${cookieAttributes(req, name.startsWith(HOST_PREFIX))}`;
 }

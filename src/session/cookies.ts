@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyOb
 import type { ServerResponse } from 'node:http';
 import { isRecent } from '../clock.js';
 import type { Secret } from '../redaction.js';
-import { cookieSettingsOf, isForFrames } from './session.js';
+import { cookieSettingsOf } from './session.js';
 import type { Visit } from './visit.js';
 
 /** Options of a {@link SealedCookie}. */
@@ -151,16 +151,16 @@ export function endCookie(visit: Visit, res: ServerResponse, name: string): void
 }
 
 /**
- * Returns the attributes of a cookie of this package: for frames of other sites if the session's cookie is. Otherwise `Lax`,
- * since a callback is a navigation from another site.
+ * Returns the attributes of a cookie of this package: for frames of other sites if the session's cookie is `SameSite=None`.
+ * Otherwise `Lax`, since a callback is a navigation from another site.
  *
  * @see RFC 6265bis, 5.6.7; https://datatracker.ietf.org/doc/draft-cutler-httpbis-partitioned-cookies/
  */
 export function cookieAttributes(req: Visit['req'], isSecure: boolean): string {
   const always = '; Path=/; HttpOnly; SameSite=';
-  const settings = cookieSettingsOf(req);
-  if (!isForFrames(settings)) return `${always}Lax${isSecure ? '; Secure' : ''}`;
-  return `${always}None; Secure${settings.partitioned === true ? '; Partitioned' : ''}`;
+  const { sameSite, partitioned } = cookieSettingsOf(req);
+  if (String(sameSite).toLowerCase() !== 'none') return `${always}Lax${isSecure ? '; Secure' : ''}`;
+  return `${always}None; Secure${partitioned === true ? '; Partitioned' : ''}`;
 }
 
 /** Most characters of a browser's `Cookie` header: many proxies refuse more than 8 KB, and a session cookie has to fit in. */

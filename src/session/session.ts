@@ -88,11 +88,6 @@ export function cookieSettingsOf(req: IncomingMessage & { readonly sessionOption
   return typeof settings === 'object' && settings !== null ? settings : {};
 }
 
-/** Returns true if a session's cookie is `SameSite=None`: browsers send it in frames of other sites. */
-export function isForFrames({ sameSite }: CookieSettings): boolean {
-  return String(sameSite).toLowerCase() === 'none';
-}
-
 /** Passport's name for the property that holds the user: `passport.initialize({ userProperty })` sets it. */
 type WithUser = { readonly _userProperty?: unknown };
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { lostCookieCause } from '../../src/advice/session-cookie.js';
-import { cookieSettingsOf, isForFrames } from '../../src/session/session.js';
+import { cookieAttributes } from '../../src/session/cookies.js';
+import { cookieSettingsOf } from '../../src/session/session.js';
 import { Visit } from '../../src/session/visit.js';
 import { requestOf } from './fixture.js';
 
@@ -49,7 +50,8 @@ test.for<[what: string, added: object, settings: object, isForFrames: boolean]>(
   'the settings of a session cookie %s are found, and whether they are for frames',
   ([, added, settings, forFrames]) => {
     const req = requestOf({}, added);
-    const cookie = cookieSettingsOf(req);
-    expect([cookie, isForFrames(cookie)]).toEqual([settings, forFrames]);
+    const sameSite = forFrames ? 'None; Secure' : 'Lax';
+    expect(cookieSettingsOf(req)).toEqual(settings);
+    expect(cookieAttributes(req, false)).toBe(`; Path=/; HttpOnly; SameSite=${sameSite}`);
   },
 );
