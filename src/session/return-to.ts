@@ -88,21 +88,8 @@ export interface PageScopes {
   isRefused(visit: Visit, res: ServerResponse, scope: readonly string[]): boolean;
 }
 
-/** Creates the {@link PageScopes} of a strategy. */
-export type CreatePageScopes = (options: Omit<SealedCookieOptions, 'maxAgeS' | 'binding'>) => PageScopes;
+/** What the cookies of a strategy's {@link PageScopes} have in common. */
+export type PageScopesOptions = Omit<SealedCookieOptions, 'maxAgeS' | 'binding'>;
 
-let create: CreatePageScopes | undefined;
-
-/** Makes strategies carry the scopes of pages: called by the first `requireAuthorization({ scope })` of the process. */
-export function installPageScopes(factory: CreatePageScopes): void {
-  create = factory;
-}
-
-/** Returns a getter of a strategy's page scopes, created when they are first needed; `undefined` if no page needs any. */
-export function pageScopesOf(options: () => Parameters<CreatePageScopes>[0]): () => PageScopes | undefined {
-  let scopes: PageScopes | undefined;
-  return () => {
-    scopes ??= create?.(options());
-    return scopes;
-  };
-}
+/** Set by the first `requireAuthorization({ scope })` of the process: without one, no page needs scopes. */
+export const pageScopesOf: { create?: (options: PageScopesOptions) => PageScopes } = {};

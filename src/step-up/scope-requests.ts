@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { scopeNames } from '../oauth/token-response.js';
 import { SealedCookie } from '../session/cookies.js';
-import type { CreatePageScopes, PageScopes } from '../session/return-to.js';
+import type { PageScopes, PageScopesOptions } from '../session/return-to.js';
 import type { Visit } from '../session/visit.js';
 
 /** How long after a page asks for a login it may begin, in seconds: a login page of the application may come first. */
@@ -25,10 +25,10 @@ type Refused = readonly [scope: string, isOnRedirect: boolean];
  * disturb each other, and no link can add scopes. Another one holds the scopes that were refused, which ends a loop.
  */
 export class ScopeRequests implements PageScopes {
-  readonly #options: Parameters<CreatePageScopes>[0];
+  readonly #options: PageScopesOptions;
   readonly #refused: SealedCookie<Refused>;
 
-  constructor(options: Parameters<CreatePageScopes>[0]) {
+  constructor(options: PageScopesOptions) {
     this.#options = options;
     this.#refused = new SealedCookie({ ...options, name: `${options.name}.refused`, maxAgeS: REFUSED_MAX_AGE_S });
   }

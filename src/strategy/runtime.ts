@@ -78,7 +78,11 @@ export class Runtime implements LoginRuntime {
     };
     const rounds = new SealedCookie<RoundsContent>({ ...cookie('rounds', 'login rounds'), maxAgeS: ROUND_MAX_AGE_S });
     this.returns = new LoginReturns(rounds);
-    this.pageScopes = pageScopesOf(() => cookie('step-up', 'scopes of pages'));
+    let scopes: PageScopes | undefined;
+    this.pageScopes = () => {
+      scopes ??= pageScopesOf.create?.(cookie('step-up', 'scopes of pages'));
+      return scopes;
+    };
     const client = {
       ...settings,
       clientSecret: clientSecret[0],
