@@ -193,7 +193,7 @@ async function connect(
     login.failed(error);
     throw error;
   }
-  login.saved();
+  login.succeeded();
   return true;
 }
 

@@ -349,7 +349,8 @@ async function succeed(
   try {
     await actions.success(user, info);
   } finally {
-    session.reportUnwritten();
+    // While a session is being written, the login has not succeeded yet.
+    if (!session.writing) session.succeeded();
   }
 }
 

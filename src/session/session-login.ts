@@ -44,7 +44,7 @@ export class SessionLogin {
   readonly #grants: RequestGrants;
   readonly #tokens: TokenSet;
   /** While a session is being written: the first one, and what it said of this strategy before. */
-  #writing: { readonly session: SessionLike | undefined; readonly former: SessionLike } | undefined;
+  writing: { readonly session: SessionLike | undefined; readonly former: SessionLike } | undefined;
 
   /** @throws ConfigurationError if the response was already sent, or if the option `grantId` makes no id of the user */
   constructor(request: SessionLoginRequest, grants: RequestGrants, tokens: TokenSet, user: unknown) {
@@ -94,18 +94,12 @@ export class SessionLogin {
         polyfillSessionMethods(session, keepSessionInfo === true);
         // With keepSessionInfo Passport copies the old session over the new one.
         login.write(session);
-        const former = { ...session };
-        hook(session, 'regenerate', () => {
-          const next = sessionOf(req);
-          login.write(next, former);
-          // To replace the store's error by ours.
-          hook(next, 'save');
-        });
+        login.#hook(session, 'regenerate');
       }
       const end: Done = (failure) => {
         const error = failure || (writes ? sentResponseError(login.#request.res) : undefined);
         if (writes && error) login.#undo(error);
-        else if (writes) login.saved();
+        else if (writes) login.succeeded();
         // After the save: Passport reads and deletes it for its redirect, so the session need not be saved again.
         // A fixed successRedirect does not read it: the next login would lead there.
         const isRead = successReturnToOrRedirect || (writes && !successRedirect);
@@ -123,9 +117,33 @@ export class SessionLogin {
     req.login = logInWithGrant;
   }
 
+  /** Hooks the next call of a session's method: replaces its error by ours, and writes the session that `regenerate` creates. */
+  #hook(session: SessionLike | undefined, method: 'regenerate' | 'save'): void {
+    const original = session?.[method];
+    if (!session || typeof original !== 'function') return;
+    const login = this;
+    const former = method === 'regenerate' ? { ...session } : undefined;
+    const own = Object.getOwnPropertyDescriptor(session, method);
+    const hooked = function (this: unknown, done?: Done, ...others: readonly unknown[]) {
+      delete session[method];
+      if (own) Object.defineProperty(session, method, own);
+      const end: Done = (error) => {
+        if (!error && former) {
+          const next = sessionOf(login.#request.visit.req);
+          login.write(next, former);
+          login.#hook(next, 'save');
+        }
+        done?.(error ? sessionStoreFailed(error) : undefined);
+      };
+      return callOnce(original.bind(this), end, ...others);
+    };
+    // Not enumerable: Passport would copy it along with the session.
+    Object.defineProperty(session, method, { value: hooked, configurable: true, enumerable: false, writable: true });
+  }
+
   /**
    * Writes the reference into a session, and whether the account is connected. Where the application finds the grant by its
-   * own id, the session only records that its user logged in with this strategy. {@link saved} or {@link failed} follows.
+   * own id, the session only records that its user logged in with this strategy. {@link succeeded} or {@link failed} follows.
    *
    * @param former The session before a login.
    * @param owner Who the session of a connection belongs to.
@@ -136,7 +154,7 @@ export class SessionLogin {
     owner: typeof ANONYMOUS | true = true,
   ): void {
     const { key, connectionKey, idIsInSession, carryOver } = this.#grants;
-    this.#writing ??= { session, former: { [key]: session?.[key], [connectionKey]: session?.[connectionKey] } };
+    this.writing ??= { session, former: { [key]: session?.[key], [connectionKey]: session?.[connectionKey] } };
     if (!session) return;
     this.#grants.hasSeenSession = true;
     carryOver?.(former ?? session, session);
@@ -149,34 +167,28 @@ export class SessionLogin {
 
   /** Puts back what the session said of this strategy before it was written. */
   restore(session: SessionLike): void {
-    for (const [name, value] of Object.entries(this.#writing?.former ?? {})) {
+    for (const [name, value] of Object.entries(this.writing?.former ?? {})) {
       if (value === undefined) delete session[name];
       else session[name] = value;
     }
   }
 
-  /** The session refers to the grant: the login succeeded, and the grant that the session had before can go. */
-  saved(): void {
+  /** The session, if one was written, refers to the grant: the grant that it had before can go. */
+  succeeded(): void {
     const { key, isNewId } = this.#grants;
-    const former = this.#writing?.former[key];
-    this.#writing = undefined;
-    this.reportUnwritten();
+    const former = this.writing?.former[key];
+    this.writing = undefined;
+    this.#request.report('success', { grantId: this.grantId, scope: this.#tokens.scope ?? [] });
     if (!isNewId || former === this.grantId || !isRandomGrantId(former)) return;
     this.#request.manager.discard(former).catch(() => {});
   }
 
   /** No session refers to the grant: the login failed. */
   failed(error: unknown): void {
-    this.#writing = undefined;
+    this.writing = undefined;
     this.#request.report('error', { reason: reasonOf(error) });
     this.source?.end();
     this.discard();
-  }
-
-  /** Reports success, unless a session is being written: then {@link saved} does. */
-  reportUnwritten(): void {
-    const { scope = [] } = this.#tokens;
-    if (!this.#writing) this.#request.report('success', { grantId: this.grantId, scope });
   }
 
   /** Removes the grant, unless its id is the application's own and leads back to it. */
@@ -190,12 +202,12 @@ export class SessionLogin {
   }
 
   #undo(error: unknown): void {
-    if (!this.#writing) return;
+    if (!this.writing) return;
     const { visit, res } = this.#request;
     const session = sessionOf(visit.req);
     // express-session saves what is left at the end of the response. Its store may work again by then, and would log
     // in a user whose login was reported as failed.
-    if (session && session !== this.#writing.session) {
+    if (session && session !== this.writing.session) {
       emptySession(session);
       // The response was sent, so express-session will not overwrite the saved session: destroy it.
       if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});
@@ -204,24 +216,6 @@ export class SessionLogin {
     }
     this.failed(error);
   }
-}
-
-/** Hooks the next call of a session's method: calls `then` if it succeeds, and replaces its error by ours. */
-function hook(session: SessionLike | undefined, method: 'regenerate' | 'save', then?: () => void): void {
-  const original = session?.[method];
-  if (!session || typeof original !== 'function') return;
-  const own = Object.getOwnPropertyDescriptor(session, method);
-  const hooked = function (this: unknown, done?: Done, ...others: readonly unknown[]) {
-    delete session[method];
-    if (own) Object.defineProperty(session, method, own);
-    const end: Done = (error) => {
-      if (!error) then?.();
-      done?.(error ? sessionStoreFailed(error) : undefined);
-    };
-    return callOnce(original.bind(this), end, ...others);
-  };
-  // Not enumerable: Passport would copy it along with the session.
-  Object.defineProperty(session, method, { value: hooked, configurable: true, enumerable: false, writable: true });
 }
 
 /** Adds an object from which Passport reads the page to return to, where the application has no sessions. */
