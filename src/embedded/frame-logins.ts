@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { isRecent } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
 import { GrantCodec, isRandomGrantId } from '../grants/grant.js';
-import { loginsOf } from '../login/authenticate.js';
+import { createLogins } from '../login/authenticate.js';
 import type { Popup, Popups } from '../login/login-context.js';
 import type { FrameTarget } from '../login/pending-logins.js';
 import { CookieSeal } from '../session/cookies.js';
@@ -111,7 +111,9 @@ export class FrameLogins implements Popups {
   /** Returns the frame that the login of a callback is for. */
   targetOf(visit: Visit): FrameTarget | undefined {
     const state = visit.query.get('state');
-    return state === null ? undefined : loginsOf(this.#runtime).pendingLogins.find(visit, state)?.frame;
+    if (state === null) return undefined;
+    this.#runtime.logins ??= createLogins(this.#runtime);
+    return this.#runtime.logins.pendingLogins.find(visit, state)?.frame;
   }
 
   /** Notes that a popup has sent a request. */

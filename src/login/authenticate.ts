@@ -5,10 +5,9 @@ import * as check from '../checks.js';
 import { closedError, ofStrategy } from '../errors.js';
 import { redirect } from '../session/return-to.js';
 import { asRouted, Visit } from '../session/visit.js';
-import { authorizationRequest, beginLogin, furtherParams } from './begin-login.js';
+import { ABSOLUTE_URL, authorizationRequest, beginLogin, furtherParams } from './begin-login.js';
 import { handleCallback } from './callback.js';
-import { ABSOLUTE_URL, readCallbackQuery } from './callback-query.js';
-import type { LoginContext, LoginRuntime, PassportActions, RouteOptions } from './login-context.js';
+import type { CallbackQuery, LoginContext, LoginRuntime, PassportActions, RouteOptions } from './login-context.js';
 import { PendingLogins } from './pending-logins.js';
 import { UsedLogins } from './used-logins.js';
 
@@ -45,22 +44,14 @@ export interface AuthenticateOptions {
   readonly userProperty?: string | undefined;
 }
 
-/** Returns what the logins of a strategy share, created by the first of them. */
-export function loginsOf(runtime: LoginRuntime): LoginContext {
-  runtime.logins ??= createLogins(runtime);
-  return runtime.logins;
-}
-
-function createLogins(runtime: LoginRuntime): LoginContext {
+/** Creates what the logins of a strategy share. */
+export function createLogins(runtime: LoginRuntime): LoginContext {
   const { settings, service, openStrategy, grants, clients, returns } = runtime;
   const { name, callbackURL, clock, scope, authorizationParams: params } = settings;
   // A path such as `callback` without a slash is resolved against that of each request.
   const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
   return {
-    ...runtime,
-    get popups() {
-      return runtime.popups;
-    },
+    runtime,
     advice: new Advice(openStrategy, grants, clients),
     loops: new LoopGuard(returns),
     pendingLogins: new PendingLogins(settings, service),
@@ -85,8 +76,8 @@ export async function authenticate(
   let res: ServerResponse | undefined;
   try {
     if (runtime.managers.isClosed) throw closedError();
-    const context = loginsOf(runtime);
-    res = context.clients.responseOf(req);
+    runtime.logins ??= createLogins(runtime);
+    res = runtime.clients.responseOf(req);
     // The URL of a callback holds the code, and that of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
     res.setHeader('Referrer-Policy', 'no-referrer');
@@ -99,12 +90,66 @@ export async function authenticate(
     const own = callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', callbackURL);
     const visit = new Visit(req);
     // One route may serve both: a request without the parameters of a callback begins a login.
-    const query = readCallbackQuery(visit.url);
-    if (query) await handleCallback(context, actions, visit, res, own, options, query);
-    else await beginLogin(context, actions, visit, res, own, options);
+    const query = readCallbackQuery(visit.query);
+    if (query) await handleCallback(runtime.logins, actions, visit, res, own, options, query);
+    else await beginLogin(runtime.logins, actions, visit, res, own, options);
   } catch (error) {
     await passOn(ofStrategy(error, runtime.settings.name), actions, res);
   }
+}
+
+/** Maximum length of each parameter of RFC 6749, 4.1.2 and 4.1.2.1, and of RFC 9207. */
+const MAX_LENGTH = {
+  code: 4096,
+  state: 512,
+  error: 2048,
+  error_description: 4096,
+  error_uri: 2048,
+  iss: 2048,
+} as const;
+
+/** Any of these makes a request a callback. The other parameters only add to them, and may be empty. */
+const DECISIVE: ReadonlySet<string> = new Set(['code', 'state', 'error']);
+
+/** Longer descriptions are cut off. */
+const MAX_DESCRIPTION_LENGTH = 500;
+
+/** Visible ASCII and space (VSCHAR of RFC 6749, appendix A). */
+const PRINTABLE_ASCII = /^[\x20-\x7e]+$/;
+
+/** Replaces an error that is not visible ASCII. It is not an error code itself. */
+const UNREGISTERED_ERROR = 'unregistered error';
+
+/**
+ * Reads the query of a callback. Returns `undefined` if no parameter, well-formed or not, makes the request one.
+ *
+ * @see RFC 6749, 4.1.2; service.md, 4.1
+ */
+export function readCallbackQuery(query: URLSearchParams): CallbackQuery | undefined {
+  const found: { -readonly [Name in keyof typeof MAX_LENGTH]?: string } = {};
+  let isCallback = false;
+  let isMalformed = false;
+  for (const [name, value] of query) {
+    const [stem = ''] = name.split('[', 1);
+    const isParameter = Object.hasOwn(MAX_LENGTH, stem);
+    const isDecisive = DECISIVE.has(stem);
+    isCallback ||= isDecisive;
+    // Bracketed forms of these parameters, and attempts at prototype pollution.
+    isMalformed ||= value === '__proto__' || name.includes('__proto__') || (isParameter && stem !== name);
+    if (!isParameter || isMalformed) continue;
+    const known = name as keyof typeof MAX_LENGTH;
+    isMalformed = found[known] !== undefined || (isDecisive && value === '') || value.length > MAX_LENGTH[known];
+    if (!isDecisive || PRINTABLE_ASCII.test(value)) found[known] = value;
+    // Some services send a sentence as the error. NUL and broken UTF-8 are not text.
+    else if (known === 'error' && !/[\0\ufffd]/.test(value)) found.error = UNREGISTERED_ERROR;
+    else isMalformed = true;
+  }
+  if (!isCallback) return undefined;
+  const { code, error, state, iss: issuer } = found;
+  if (isMalformed || (code === undefined) === (error === undefined)) return { kind: 'malformed' };
+  if (code !== undefined) return { kind: 'code', code, state, issuer };
+  const description = found.error_description?.slice(0, MAX_DESCRIPTION_LENGTH);
+  return { kind: 'error', error: error ?? '', description, state, issuer };
 }
 
 /** Passes an error to Passport, and so to the application's error handler. */

@@ -6,7 +6,6 @@ import type { Settings } from '../options.js';
 import { HeaderBudget } from '../session/cookies.js';
 import { safeReturnTo } from '../session/return-to.js';
 import { asRouted, isPrefetch, type Visit } from '../session/visit.js';
-import { ABSOLUTE_URL, routedPathOf } from './callback-query.js';
 import type { AuthorizationPart, LoginContext, PassportActions, RouteOptions } from './login-context.js';
 
 const BY_SCRIPT =
@@ -27,7 +26,8 @@ export async function beginLogin(
   own: string | undefined,
   options: RouteOptions,
 ): Promise<void> {
-  const { settings, grants, managers, advice, loops } = context;
+  const { runtime, advice, loops } = context;
+  const { settings, grants, managers } = runtime;
   const { req, headers, path } = visit;
   advice.beforeLogin(visit, options);
   managers.for(req);
@@ -67,7 +67,7 @@ function startLogin(
   redirectUri: string,
   options: RouteOptions,
 ): { readonly state: string; readonly url: string } {
-  const { settings, grants, pendingLogins, returnCookie, pageScopes, popups } = context;
+  const { settings, grants, returnCookie, pageScopes, popups } = context.runtime;
   const scopeOfRoute = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const { req } = visit;
   const frame = popups?.popupOf(req)?.target;
@@ -95,7 +95,7 @@ function startLogin(
     data,
   };
   const budget = new HeaderBudget(visit, res, request.text.length + further.text.length + STATE_LENGTH);
-  const { state, codeChallenge, cookies } = pendingLogins.begin(visit, login, settings.pkce, budget);
+  const { state, codeChallenge, cookies } = context.pendingLogins.begin(visit, login, settings.pkce, budget);
   for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
   // Base64url needs no escapes.
   const challenge = codeChallenge === undefined ? '' : `&code_challenge=${codeChallenge}&code_challenge_method=S256`;
@@ -132,12 +132,12 @@ function isPlain(value: unknown): boolean {
 
 /** Returns the parameters of the strategy, replaced by those of the route. @throws ConfigurationError */
 function furtherParamsFor(
-  { defaultParams, settings }: LoginContext,
+  { runtime, defaultParams }: LoginContext,
   req: IncomingMessage,
   ofRoute: unknown,
 ): AuthorizationPart {
   if (ofRoute === undefined && defaultParams) return defaultParams;
-  const general = paramsFor(req, settings.authorizationParams);
+  const general = paramsFor(req, runtime.settings.authorizationParams);
   return furtherParams(ofRoute === undefined ? general : { ...general, ...paramsFor(req, ofRoute) });
 }
 
@@ -158,6 +158,15 @@ function redirectUriFor(visit: Visit, callbackURL: string): string | undefined {
   const base = `${isSecure ? 'https' : 'http'}://${host}`;
   // A request line may hold a whole URL, or a path that a URL parser takes for a host.
   return new URL(callbackURL, url.startsWith('/') ? `${base}${url}` : base).href;
+}
+
+/** A `callbackURL` that is the same for all requests. */
+export const ABSOLUTE_URL: RegExp = /^https?:/i;
+
+/** Returns the routed path of a `callbackURL`. A relative one is resolved against the path of the request. */
+export function routedPathOf(callbackURL: string, path: string): string {
+  // A request line may hold a whole URL.
+  return asRouted(new URL(callbackURL, `http://relative.invalid${path.startsWith('/') ? path : '/'}`).pathname);
 }
 
 /** Returns an authorization request up to its `state`. */

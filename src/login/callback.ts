@@ -9,10 +9,12 @@ import { locationOf } from '../session/return-to.js';
 import { sessionOf, userIdOf, userOf } from '../session/session.js';
 import { reasonOf, SessionLogin, type SessionLoginRequest, sentResponseError } from '../session/session-login.js';
 import { asRouted, isPrefetch, type Visit } from '../session/visit.js';
-import { ABSOLUTE_URL, type CallbackAnswer, type CallbackQuery, routedPathOf } from './callback-query.js';
+import { ABSOLUTE_URL, routedPathOf } from './begin-login.js';
 import type {
+  CallbackAnswer,
   CallbackFailure,
   CallbackOutcome,
+  CallbackQuery,
   FinishedLogin,
   LoginContext,
   PassportActions,
@@ -63,7 +65,7 @@ export async function handleCallback(
   options: RouteOptions,
   query: CallbackQuery,
 ): Promise<void> {
-  const { managers, popups, advice, settings } = context;
+  const { managers, popups, settings } = context.runtime;
   const { req } = visit;
   const popup = popups?.popupOf(req);
   const isConnection = Boolean(options.assignProperty);
@@ -71,7 +73,7 @@ export async function handleCallback(
   const page = options.successReturnToOrRedirect || options.successRedirect;
   const route = { callbackURL, isConnection, establishesSession, page, failureRedirect: options.failureRedirect };
   // A popup does not redirect, and its frame fetches the session by a same-site request.
-  advice.checkRoute(visit, options, establishesSession, Boolean(page) && !popup);
+  context.advice.checkRoute(visit, options, establishesSession, Boolean(page) && !popup);
   const manager = managers.for(req);
   const sessionAtStart = isConnection ? JSON.stringify({ ...sessionOf(req) }) : undefined;
   const startedAt = performance.now();
@@ -85,7 +87,7 @@ export async function handleCallback(
   };
   const request = { actions, visit, res, route, query, popup, manager, sessionAtStart, report };
   try {
-    const checked = checkCallback(context, request);
+    const checked = await checkCallback(context, request);
     const outcome = checked.kind === 'checked' ? await finishLogin(context, request, checked) : checked;
     if (outcome.kind === 'success') await succeed(context, request, outcome);
     else await fail(context, request, outcome);
@@ -115,10 +117,10 @@ const CONNECTION_AS_LOGIN = 'This request connects an account, and is no login. 
  * @throws AuthorizationError for a prefetch; ConfigurationError if `embedded()` is mounted in the wrong order
  * @see service.md, 4.1; RFC 6749, 4.1.2
  */
-function checkCallback(
-  { settings, pendingLogins, advice }: LoginContext,
+async function checkCallback(
+  { runtime: { settings, grants }, pendingLogins, advice }: LoginContext,
   { visit, res, route, popup, query }: CallbackRequest,
-): CheckedCallback | CallbackFailure {
+): Promise<CheckedCallback | CallbackFailure> {
   const { req, headers } = visit;
   // The service redirects, so a callback is a GET.
   if (req.method !== 'GET') {
@@ -131,7 +133,9 @@ function checkCallback(
   if (query.kind === 'malformed') return failure('refused', 'The parameters of the callback are malformed.', 400);
   const { state } = query;
   const login = state === undefined ? undefined : pendingLogins.find(visit, state);
-  if (state === undefined || !login || !matchesRoute(login, visit, route.callbackURL, settings.callbackURL)) {
+  // A login with the route's own URL may end at any path: proxies change paths.
+  const isSameUrl = login?.redirectUri === (route.callbackURL ?? settings.callbackURL);
+  if (state === undefined || !login || !(isSameUrl || matchesRoute(login, visit, route.callbackURL))) {
     // passport.authenticate tries several strategies in turn: the next one has the login.
     if (state !== undefined && pendingLogins.isOtherStrategys(visit, state)) return { ...REPLAYED, reason: 'foreign' };
     return { ...REPLAYED, info: { message: advice.explainUnknownLogin(visit, state, UNKNOWN_LOGIN) } };
@@ -144,6 +148,11 @@ function checkCallback(
   // Simple string comparison (RFC 9207, 2.4).
   if (settings.issuer !== undefined && query.issuer !== settings.issuer) return failure('refused', OTHER_ISSUER, 403);
   if (login.isConnection && !route.isConnection) return failure('refused', CONNECTION_AS_LOGIN, 403);
+  if (route.isConnection) {
+    const { connectionRefusal } = await import('../accounts/connect-account.js');
+    const refusal = connectionRefusal(grants, req, login.userMark);
+    if (refusal !== undefined) return failure('refused', refusal, 403);
+  }
   return { kind: 'checked', login, answer: query };
 }
 
@@ -151,15 +160,9 @@ function failure(reason: CallbackFailure['reason'], message: string, status?: nu
   return { kind: 'fail', reason, info: { message }, status };
 }
 
-/**
- * Returns true if the redirect URL of a login leads to the route of this request, as far as its path shows.
- *
- * @param own The route's `callbackURL`.
- * @param usual The strategy's `callbackURL`. A login with this URL may end at any route: proxies change paths.
- */
-function matchesRoute({ redirectUri }: PendingLogin, { path }: Visit, own: string | undefined, usual: string): boolean {
-  if (own === undefined && usual === redirectUri) return true;
-  if (own !== undefined && ABSOLUTE_URL.test(own)) return own === redirectUri;
+/** Returns true if a redirect URL other than the route's `callbackURL` leads to the route, as far as its path shows. */
+function matchesRoute({ redirectUri }: PendingLogin, { path }: Visit, own: string | undefined): boolean {
+  if (own !== undefined && ABSOLUTE_URL.test(own)) return false;
   const expected = routedPathOf(redirectUri, path);
   if (own !== undefined) return routedPathOf(own, path) === expected;
   const here = asRouted(path);
@@ -180,26 +183,20 @@ async function finishLogin(
   request: CallbackRequest,
   checked: CheckedCallback,
 ): Promise<CallbackOutcome> {
-  const { settings, grants, usedLogins } = context;
   const { login, answer } = checked;
-  const { visit, res, manager, route } = request;
-  if (route.isConnection) {
-    const { connectionRefusal } = await import('../accounts/connect-account.js');
-    const refusal = connectionRefusal(grants, visit.req, login.userMark);
-    if (refusal !== undefined) return failure('refused', refusal, 403);
-  }
+  const { visit, res, manager } = request;
   const hasLeft = () => !res.writableEnded && (res.destroyed || res.closed || visit.req.socket.destroyed);
   const finish = async (leave: (outcome: CallbackOutcome) => void): Promise<CallbackOutcome> => {
     // The token store may have been slow: no code is spent if the response has been sent by now.
     const sent = sentResponseError(res);
     if (sent) throw sent;
     res.appendHeader('Set-Cookie', login.endCookie);
-    const scope = scopeNames(login.scope ?? settings.scope);
+    const scope = scopeNames(login.scope ?? context.runtime.settings.scope);
     let outcome: CallbackOutcome | undefined;
     try {
       outcome =
         answer.kind === 'error'
-          ? declined(settings.declines, answer, login)
+          ? declined(context.runtime.settings.declines, answer, login)
           : await redeemCode(context, visit.req, answer.code, login, scope);
     } finally {
       if (!res.headersSent) saveForPage(context, request, checked, scope, outcome);
@@ -213,7 +210,7 @@ async function finishLogin(
     res.appendHeader('Set-Cookie', login.endCookie);
     return true;
   };
-  return (await usedLogins.use(login, manager.access, finish, resume)) ?? REPLAYED;
+  return (await context.usedLogins.use(login, manager.access, finish, resume)) ?? REPLAYED;
 }
 
 /**
@@ -221,7 +218,7 @@ async function finishLogin(
  * where the user wants to go. A popup records them for its frame, and not for the user's tabs.
  */
 function saveForPage(
-  { pageScopes, returnCookie }: LoginContext,
+  { runtime: { pageScopes, returnCookie } }: LoginContext,
   { visit, res, popup }: CallbackRequest,
   { login: { isStepUp, returnTo, frame }, answer }: CheckedCallback,
   scope: readonly string[],
@@ -243,12 +240,13 @@ function saveForPage(
  * @throws ConfigurationError for a user whose `id` is set to `undefined` or `null`, and what the application's functions throw
  */
 async function redeemCode(
-  { settings, endpoint, verify, clientOf, advice }: LoginContext,
+  { runtime, advice }: LoginContext,
   req: IncomingMessage,
   code: string,
   login: PendingLogin,
   scope: readonly string[],
 ): Promise<CallbackOutcome> {
+  const { settings, endpoint, verify, clientOf } = runtime;
   const { name, userProfile, passReqToCallback } = settings;
   const { redirectUri, codeVerifier, data } = login;
   let tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier, scope });
@@ -320,7 +318,8 @@ async function succeed(
   request: CallbackRequest,
   { login, tokens, user, info }: FinishedLogin,
 ): Promise<void> {
-  const { grants, clients, advice, loops, returns } = context;
+  const { runtime, advice, loops } = context;
+  const { grants, clients, returns } = runtime;
   const { actions, visit, res, route, popup, manager } = request;
   const { returnTo } = login;
   // A login that a page started: if its session is lost, the page sends the browser round again.
@@ -333,7 +332,7 @@ async function succeed(
   if (account !== undefined) await loops.throwIfLooping(visit, res, account, manager);
   const session = route.isConnection
     ? // Loaded on first use: most applications connect no second account.
-      await (await import('../accounts/connect-account.js')).connectAccount(context, request, tokens, returnTo)
+      await (await import('../accounts/connect-account.js')).connectAccount(runtime, request, tokens, returnTo)
     : new SessionLogin(request, grants, tokens, user);
   if (!session) return await fail(context, request, failure('refused', OTHER_SESSION, 403));
   if (!route.isConnection) {
@@ -377,7 +376,7 @@ async function fail(
  * reload, and a bookmarked callback.
  */
 async function pageOfLoggedIn(
-  { grants }: LoginContext,
+  { runtime: { grants } }: LoginContext,
   { visit: { req }, route, manager }: CallbackRequest,
 ): Promise<string | undefined> {
   const { page, isConnection } = route;

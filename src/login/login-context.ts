@@ -38,7 +38,8 @@ export interface LoginRuntime {
 }
 
 /** What the logins of one strategy share. */
-export interface LoginContext extends Omit<LoginRuntime, 'logins'> {
+export interface LoginContext {
+  readonly runtime: LoginRuntime;
   readonly advice: Advice;
   readonly loops: LoopGuard;
   readonly pendingLogins: PendingLogins;
@@ -74,6 +75,15 @@ export interface PassportActions {
   /** Returns like `success`. */
   error(error: unknown): unknown;
 }
+
+/** The parameters of a callback. `malformed` is answered with 400 before anything is looked up. */
+export type CallbackQuery = { readonly kind: 'malformed' } | CallbackAnswer;
+
+/** What the service answers in a callback: a code, or an error. */
+export type CallbackAnswer = { readonly state: string | undefined; readonly issuer: string | undefined } & (
+  | { readonly kind: 'code'; readonly code: string }
+  | { readonly kind: 'error'; readonly error: string; readonly description: string | undefined }
+);
 
 /** How a callback ends, unless it throws. */
 export type CallbackOutcome = CallbackFailure | FinishedLogin;

@@ -20,7 +20,7 @@ import {
   sessionOf,
   userOf,
 } from './session.js';
-import { frameworkError, isPageRequest, originalUrl, pathOf, refuseOldPassport, Visit } from './visit.js';
+import { frameworkError, isPageRequest, refuseOldPassport, Visit } from './visit.js';
 
 interface RequestClientsOptions {
   readonly managers: GrantManagers;
@@ -303,5 +303,5 @@ function routeKey(req: IncomingMessage & { readonly baseUrl?: unknown }): string
 }
 
 function pathKey(req: IncomingMessage): string {
-  return `${req.method} ${pathOf(originalUrl(req))}`;
+  return `${req.method} ${new Visit(req).path}`;
 }

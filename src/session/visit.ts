@@ -22,18 +22,20 @@ export class Visit {
   readonly headers: IncomingHttpHeaders;
   /** Path and query as the browser requested them, wherever the handler is mounted. */
   readonly url: string;
-  /** The path of {@link url}. */
-  readonly path: string;
   /** The header `Cookie`: rules look for a name in it before they have it parsed. */
   readonly cookieHeader: string;
   #cookies: Cookies | undefined;
 
-  constructor(req: IncomingMessage) {
+  constructor(req: IncomingMessage & WithExpress) {
     this.req = req;
     this.headers = req.headers;
-    this.url = originalUrl(req);
-    this.path = pathOf(this.url);
+    this.url = typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/');
     this.cookieHeader = req.headers.cookie ?? '';
+  }
+
+  /** The path of {@link url}. */
+  get path(): string {
+    return pathOf(this.url);
   }
 
   /** Path and query as the browser has them in its address bar: with the prefix that a trusted proxy has stripped. */
@@ -70,11 +72,6 @@ export class Visit {
     if (typeof host !== 'string' || !/^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(host)) return undefined;
     return URL.canParse(`http://${host}`) ? host : undefined;
   }
-}
-
-/** Returns path and query as the browser requested them, wherever the handler is mounted. */
-export function originalUrl(req: IncomingMessage & WithExpress): string {
-  return typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '/');
 }
 
 /** Returns the path of a URL that begins with its path. */

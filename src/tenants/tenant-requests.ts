@@ -2,8 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { ApiClient, createApiClient, partsOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
 import { nameOfTenant, OAuthAppError, ofStrategy, publicName } from '../errors.js';
-import { authenticate, passOn } from '../login/authenticate.js';
-import { readCallbackQuery } from '../login/callback-query.js';
+import { authenticate, passOn, readCallbackQuery } from '../login/authenticate.js';
 import type { PassportActions, RouteOptions } from '../login/login-context.js';
 import { tokensOfLogin } from '../login/pending-logins.js';
 import type { Handler } from '../middleware/api-client.js';
@@ -12,7 +11,7 @@ import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { cookieToken } from '../session/cookies.js';
 import { failedSource, NO_GRANT_SOURCE } from '../session/request-clients.js';
 import { polyfillSessionMethods, sessionOf, settle } from '../session/session.js';
-import { originalUrl, refuseFramework, Visit } from '../session/visit.js';
+import { refuseFramework, Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import type { Directory } from './directory.js';
 import { TenantError, unknownTenant } from './tenant-error.js';
@@ -49,8 +48,9 @@ export class TenantRequests {
   async authenticate(req: IncomingMessage, actions: PassportActions, options: RouteOptions): Promise<void> {
     try {
       const tenant = await this.#options.tenantOf(req);
-      const found = tenant ?? this.#tenantOfLogin(req) ?? this.#options.sessions.latest(req);
-      const isCallback = readCallbackQuery(originalUrl(req)) !== undefined;
+      const visit = new Visit(req);
+      const found = tenant ?? this.#tenantOfLogin(visit) ?? this.#options.sessions.latest(req);
+      const isCallback = readCallbackQuery(visit.query) !== undefined;
       if (found === undefined && isCallback) {
         actions.fail({ message: UNKNOWN_TENANT_LOGIN }, 403);
         return;
@@ -167,8 +167,7 @@ export class TenantRequests {
   }
 
   /** Returns the tenant that this browser has begun a login at, by the `state` of the callback. Its cookie opens there alone. */
-  #tenantOfLogin(req: IncomingMessage): string | undefined {
-    const visit = new Visit(req);
+  #tenantOfLogin(visit: Visit): string | undefined {
     const state = visit.query.get('state') ?? '';
     const tokens = /^[\w-]{43}$/.test(state) ? tokensOfLogin(visit, state) : [];
     const token = tokens.find((one) => one.startsWith(this.#token));

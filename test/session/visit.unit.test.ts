@@ -1,31 +1,11 @@
 import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from 'node:http';
-import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
-import { queryParameters, routedPathOf } from '../../src/login/callback-query.js';
+import { routedPathOf } from '../../src/login/begin-login.js';
 import { locationOf, redirect } from '../../src/session/return-to.js';
 import { callOnce, settle } from '../../src/session/session.js';
 import { frameworkError, isSameOrigin, refuseFramework, Visit } from '../../src/session/visit.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
-
-test('reads the parameters of any URL as URLSearchParams does', () => {
-  const part = fc.constantFrom(
-    ...['a', 'b', 'code', '=', '&', '&&', '==', '?', '#', '/', ';', '[x]', '__proto__'],
-    ...['%', '%41', '%zz', '%e4', '+', ' ', 'ä', '\u00a0', '\0', '\ud800', '"', '\\', '~'],
-  );
-  fc.assert(
-    fc.property(
-      fc.array(part, { maxLength: 20 }),
-      fc.constantFrom('/callback?', '/callback', '?', ''),
-      (parts, start) => {
-        const url = start + parts.join('');
-        const query = url.includes('?') ? url.slice(url.indexOf('?') + 1) : '';
-        expect([...queryParameters(url)]).toEqual([...new URLSearchParams(query)]);
-      },
-    ),
-    { numRuns: 2000 },
-  );
-});
 
 test.for<[prefix: string | undefined, url: string, added?: object]>([
   ['/prefix', '/prefix/a?b'],
