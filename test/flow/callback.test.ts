@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { addStrategy } from '../support/add-strategy.js';
 import { tellOutcome } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
-import { browser, open, openAtCallback, register, visit, whoami, world } from '../support/one-world.js';
+import { browser, open, openAtCallback, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
@@ -195,8 +195,9 @@ describe('the state', () => {
     await open({
       routes: (app, { service, url }) => {
         const passport = new passportModule.Passport();
-        service.register({ clientID: 'second', clientSecret: 'second secret', redirectUrls: [`${url}/callback`] });
-        addStrategy({ passport, service, url }, 'oauth-app', '/callback', { clientID: 'second' });
+        const register = () =>
+          service.register({ clientID: 'second', clientSecret: 'second secret', redirectUrls: [`${url}/callback`] });
+        addStrategy({ passport, register, service, url }, 'oauth-app', '/callback', { clientID: 'second' });
         app.get('/login-other', passport.authenticate('oauth-app') as Handler);
       },
     });
@@ -206,7 +207,7 @@ describe('the state', () => {
 
   test('is good where a proxy has swapped the front of its path', async () => {
     await open({ strategy: { callbackURL: 'http://app.example/shop/callback' } });
-    register('http://app.example/shop/callback');
+    world.register('http://app.example/shop/callback');
     const { search } = new URL(await world.begin(browser));
     expect((await browser.visit(`${world.url}/callback${search}`)).status).toBe(302);
   });

@@ -5,7 +5,7 @@ import { logInLocally } from '../support/application-parts.js';
 import { Browser, type Page } from '../support/browser.js';
 import { FlakyStore } from '../support/flaky-store.js';
 import { hold } from '../support/hold.js';
-import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { grantKeys, references } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
@@ -14,8 +14,8 @@ import { byUser, type Handler, type Req, sendJson, type World, type WorldOptions
 
 /** An application in which users log in locally, and connect accounts of the service. */
 const connecting: WorldOptions = {
-  routes: (app, { passport, service, url }) => {
-    register(`${url}/connect/callback`, service);
+  routes: (app, { passport, register, url }) => {
+    register(`${url}/connect/callback`);
     const options = { callbackURL: `${url}/connect/callback` } as object;
     app.get('/connect', passport.authorize('oauth-app', options) as Handler);
     app.get('/connect/callback', passport.authorize('oauth-app', options) as Handler, (req, res) =>

@@ -2,7 +2,7 @@ import { requireAuthorization } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { addStrategy } from '../support/add-strategy.js';
 import type { Page } from '../support/browser.js';
-import { browser, logIn, open, register, visit, world } from '../support/one-world.js';
+import { browser, logIn, open, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import type { Handler, WorldOptions } from '../support/world.js';
@@ -57,7 +57,7 @@ describe('the Cookie header', threats(61), () => {
   test('of an https application: cookies that a sibling host has planted end no genuine login', async () => {
     const callbackURL = 'https://app.example.net/callback';
     await open({ strategy: { callbackURL } });
-    register(callbackURL);
+    world.register(callbackURL);
     const first = await rawRequest(world.url, '/login');
     const [genuine = ''] = first.headers['set-cookie']?.[0]?.split(';') ?? [];
     const planted = Array.from({ length: 40 }, (_, index) => `oauth-app.login.${`${index}`.padStart(16, 'a')}=0.x`);

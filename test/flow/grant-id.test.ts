@@ -6,18 +6,7 @@ import { memoryTokenStore } from '../../src/index.js';
 import { another } from '../support/another.js';
 import { logInLocally } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
-import {
-  browser,
-  clock,
-  loggedIn,
-  logIn,
-  open,
-  projects,
-  register,
-  visit,
-  whoami,
-  world,
-} from '../support/one-world.js';
+import { browser, clock, loggedIn, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { references } from '../support/session-entries.js';
 import { storeId } from '../support/store-id.js';
 import { TestClock } from '../support/test-clock.js';
@@ -74,11 +63,11 @@ describe('a user whom deserializeUser refuses', threats(73), () => {
     await open({
       service: { clock: clock.now },
       strategy: { clock: clock.now },
-      routes: (app, { passport, service, url }) => {
+      routes: (app, { passport, register, url }) => {
         Reflect.set(passport, '_deserializers', []);
         passport.deserializeUser((user: Express.User, done) => done(null, isBlocked ? false : user));
         const options = { callbackURL: `${url}/connected` } as object;
-        register(`${url}/connected`, service);
+        register(`${url}/connected`);
         app.get('/connect', passport.authorize('oauth-app', options) as Handler);
         app.get('/connected', passport.authorize('oauth-app', options) as Handler);
         app.get('/local-login', logInLocally('local'));

@@ -9,7 +9,7 @@ import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { addStrategy } from '../support/add-strategy.js';
 import { logInLocally, logOutLocally, tellOutcome } from '../support/application-parts.js';
-import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { grantKeys, references, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
@@ -103,7 +103,7 @@ describe('small edges of a login', () => {
         302,
         expect.stringContaining('/oauth/authorize?'),
       ]);
-      register('http://app.example/auth');
+      world.register('http://app.example/auth');
       const callback = await world.service.approve(String(begun.headers.get('location')));
       const end = await browser.visit(callback.replace('http://app.example', world.url));
       expect([end.status, end.headers.get('location')]).toEqual([302, '/']);
@@ -355,7 +355,7 @@ describe('the login route', threats(62, 76), () => {
   test('may have the end of the path of callbackURL', async () => {
     const callbackURL = 'http://app.example/auth/login';
     await open({ strategy: { callbackURL } });
-    register(callbackURL);
+    world.register(callbackURL);
     const page = await browser.visit(`${world.url}/login`);
     const { searchParams } = new URL(String(page.headers.get('location')));
     expect([page.status, searchParams.get('redirect_uri')]).toEqual([302, callbackURL]);
@@ -367,7 +367,7 @@ describe('the login route', threats(62, 76), () => {
       strategy: { callbackURL },
       callback: tellOutcome,
     });
-    register(callbackURL);
+    world.register(callbackURL);
     const comeBack = async (headers: Record<string, string>) => {
       const begun = await rawRequest(world.url, '/login', { headers: { host: 'app.example', ...headers } });
       const { search } = new URL(await world.service.approve(String(begun.headers.location)));
@@ -383,9 +383,9 @@ describe('the login route', threats(62, 76), () => {
 
 describe('a callback that two strategies share', () => {
   const shared = (options: object): WorldOptions => ({
-    callback: ({ passport, service, url }) => {
-      addStrategy({ passport, service, url }, 'second');
-      return passport.authenticate(['oauth-app', 'second'], { successRedirect: '/', ...options }) as Handler;
+    callback: (world) => {
+      addStrategy(world, 'second');
+      return world.passport.authenticate(['oauth-app', 'second'], { successRedirect: '/', ...options }) as Handler;
     },
     routes: (app, { passport }) => {
       app.get('/login-second', passport.authenticate('second') as Handler);

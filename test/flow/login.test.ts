@@ -2,14 +2,20 @@ import session from 'express-session';
 import request from 'supertest';
 import { describe, expect, test, vi } from 'vitest';
 import { Browser } from '../support/browser.js';
-import { browser, logIn, open, projects, register, visit, whoami, world } from '../support/one-world.js';
+import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { orSample } from '../support/sample.js';
 import { stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
-import { type Framework, type Handler, sendJson } from '../support/world.js';
+import { type Framework, type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
 const frameworks: readonly Framework[] = ['express', 'connect'];
+
+/** Passport takes an instance as well as a name; its types know of the name only. */
+const byInstance: WorldOptions = {
+  callback: ({ passport, strategy }) => passport.authenticate(strategy as never),
+  routes: (app, { passport, strategy }) => app.use('/sign-in', passport.authenticate(strategy as never) as Handler),
+};
 
 describe.each(frameworks)('a login under %s', (framework) => {
   test('ends with a session that refers to a grant, and with a client that works', async () => {
@@ -63,8 +69,8 @@ describe.each(frameworks)('a login under %s', (framework) => {
   );
 
   test('works with the instance in the place of the name', async () => {
-    await open({ framework, byInstance: true });
-    await logIn();
+    await open({ framework, ...byInstance });
+    await visit(await world.begin(browser, {}, '/sign-in'));
     expect((await whoami()).user).toEqual({ id: '1' });
   });
 
@@ -235,7 +241,7 @@ describe('pending logins', () => {
   test('come back in a test over plain http, with an http callbackURL and a client that keeps cookies', async () => {
     const callbackURL = 'http://app.example.net/callback';
     await open({ strategy: { callbackURL } });
-    register(callbackURL);
+    world.register(callbackURL);
     const agent = request.agent(world.url);
     const callbacks: URL[] = [];
     for (let tab = 0; tab < 10; tab++) {
@@ -291,11 +297,11 @@ test('many users who log in at once through one instance each get their own toke
     name: `User ${index}`,
     projects: [{ id: index, name: `Project of user-${index}` }],
   }));
-  await open({ byInstance: true, service: { users }, strategy: { timeout: 120_000 } });
+  await open({ ...byInstance, service: { users }, strategy: { timeout: 120_000 } });
   const browsers = await Promise.all(
     users.map(async ({ id }) => {
       const browser = new Browser();
-      await world.logIn(browser, id);
+      await browser.visit(await world.begin(browser, { user: id }, '/sign-in'));
       return { id, browser };
     }),
   );

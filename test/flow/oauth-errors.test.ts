@@ -149,11 +149,14 @@ test('oauthErrors leads back to a page that needs the second of two services, by
   const earlyErrors: unknown[] = [];
   await open({
     before: (app) => app.use('/early', requireAuthorization({ property: 'tracker' }) as Handler),
-    routes: (app, { passport, service, url }) => {
-      const tracker = addStrategy({ passport, service, url }, 'tracker', '/tracker/callback');
+    routes: (app, world) => {
+      const tracker = addStrategy(world, 'tracker', '/tracker/callback');
       app.use(apiClient(tracker, { property: 'tracker' }) as Handler);
-      app.use('/tracker/login', passport.authenticate('tracker') as Handler);
-      app.use('/tracker/callback', passport.authenticate('tracker', { successReturnToOrRedirect: '/' }) as Handler);
+      app.use('/tracker/login', world.passport.authenticate('tracker') as Handler);
+      app.use(
+        '/tracker/callback',
+        world.passport.authenticate('tracker', { successReturnToOrRedirect: '/' }) as Handler,
+      );
       app.use('/issues', (req, _res, next) => void Reflect.get(req, 'tracker').get('/issues').catch(next));
       app.use(((error, _req, _res, next) => {
         if (error.code === 'ERR_NO_API_CLIENT') earlyErrors.push(Reflect.get(error, 'strategy'));

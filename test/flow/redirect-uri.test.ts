@@ -1,6 +1,6 @@
 import express from 'express';
 import { describe, expect, test } from 'vitest';
-import { browser, open, register, visit, world } from '../support/one-world.js';
+import { browser, open, visit, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { threats } from '../support/threats.js';
 import { warnings } from '../support/warnings.js';
@@ -23,7 +23,7 @@ describe.each(frameworks)('under %s', (framework) => {
     'http://app.example/callback?',
   ])('%s is byte for byte the same in authorization request and code exchange', threats(16), async (callbackURL) => {
     await open({ framework, strategy: { callbackURL } });
-    register(callbackURL);
+    world.register(callbackURL);
     expect(await redirectUriFor({})).toBe(callbackURL);
     const { search } = new URL(await world.begin(browser));
     await browser.visit(`${world.url}/callback${search}`);
@@ -108,9 +108,9 @@ test('a relative callbackURL is resolved against the path of the login route, al
 
 test('an authorization request may name another callbackURL, which the code exchange repeats', async () => {
   await open({
-    routes: (app, { passport, url, service }) => {
+    routes: (app, { passport, register, url }) => {
       const callbackURL = `${url}/callback?tenant=7`;
-      register(callbackURL, service);
+      register(callbackURL);
       app.get('/login-7', passport.authenticate('oauth-app', { callbackURL } as object) as Handler);
     },
   });
@@ -123,13 +123,13 @@ describe('in an application that is mounted under Express', () => {
   const mounted = (trust: boolean): WorldOptions => ({
     strategy: { callbackURL: '/auth/callback' },
     before: (app) => app.set('trust proxy', trust),
-    routes: (app, { passport, service, url }) => {
+    routes: (app, { passport, register, url }) => {
       const inner = express() as unknown as App;
       const handler = passport.authenticate('oauth-app', { successReturnToOrRedirect: '/' }) as Handler;
       inner.get('/login', handler);
       inner.get('/callback', handler);
       app.use('/auth', inner as unknown as Handler);
-      register(`${url}/auth/callback`, service);
+      register(`${url}/auth/callback`);
     },
   });
 

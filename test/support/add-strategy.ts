@@ -4,13 +4,13 @@ import type { World } from './world.js';
 
 /** Adds a strategy for the same service to an application that is opened or open; its callback is registered. */
 export function addStrategy(
-  { passport, service, url }: Pick<World, 'passport' | 'service' | 'url'>,
+  { passport, register, service, url }: Pick<World, 'passport' | 'register' | 'service' | 'url'>,
   name: string,
   path = '/callback',
   options: Partial<StrategyOptions> = {},
 ): Strategy {
   const callbackURL = url + path;
-  service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+  register(callbackURL);
   const strategy = new Strategy({ ...service.options, name, callbackURL, scope: 'tm', ...options });
   onTestFinished(() => strategy.close());
   passport.use(strategy as never);

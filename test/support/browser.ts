@@ -1,10 +1,7 @@
 import { named } from './awaited.js';
 
 /** One answer, with its body read. */
-export interface Page {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly url: string;
+export interface Page extends Pick<Response, 'status' | 'headers' | 'url'> {
   readonly text: string;
   /** The body, parsed. */
   readonly json: () => ReturnType<typeof JSON.parse>;
@@ -21,13 +18,17 @@ export class Browser {
   readonly #jars = new Map<string, Map<string, string>>();
 
   /** One request; redirects are not followed. */
-  async visit(url: string, { method = 'GET', headers = {}, body }: Visit = {}): Promise<Page> {
+  async visit(url: string, { method = 'GET', headers, ...body }: Visit = {}): Promise<Page> {
     const cookie = this.cookieHeader(url);
     // A kept connection may end under a request: servers close one that has been idle for five seconds.
     const sent = { connection: 'close', accept: 'text/html', ...(cookie && { cookie }), ...headers };
-    const request = fetch(url, { method, redirect: 'manual', headers: sent, ...(body !== undefined && { body }) });
+    const request = fetch(url, { method, redirect: 'manual', headers: sent, ...body });
     const response = await named(`the answer to ${method} ${url}`, request);
-    for (const line of response.headers.getSetCookie()) this.#keep(url, line);
+    for (const line of response.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=;]*)=?([^;]*)/.exec(line) ?? [];
+      if (/;\s*max-age=0\s*(;|$)/i.test(line)) this.cookies(url).delete(name);
+      else this.cookies(url).set(name, value);
+    }
     const text = await named(`the rest of the answer to ${method} ${url}`, response.text());
     return { status: response.status, headers: response.headers, url, text, json: () => JSON.parse(text) };
   }
@@ -48,11 +49,5 @@ export class Browser {
   /** Forgets all cookies. */
   clear(): void {
     this.#jars.clear();
-  }
-
-  #keep(url: string, line: string): void {
-    const [, name = '', value = ''] = /^([^=;]*)=?([^;]*)/.exec(line) ?? [];
-    if (/;\s*max-age=0\s*(;|$)/i.test(line)) this.cookies(url).delete(name);
-    else this.cookies(url).set(name, value);
   }
 }

@@ -1,13 +1,10 @@
 import { onTestFinished } from 'vitest';
 import { Browser, type Page, type Visit } from './browser.js';
-import { standIn } from './stand-in.js';
 import { TestClock } from './test-clock.js';
-import { startWorld, type World, type WorldOptions } from './world.js';
-
-const [current, setCurrent] = standIn<World>('world');
+import { startWorld, World, type WorldOptions } from './world.js';
 
 /** The world that the running test has opened last. It closes itself when the test ends. */
-export const world: World = current;
+export const world: World = Object.create(World.prototype);
 /** Of that world's application and service, after {@link loggedIn}. */
 export const clock: TestClock = new TestClock();
 /** Of the running test: without cookies, until {@link loggedIn} or {@link logIn} has logged a user in. */
@@ -16,12 +13,11 @@ export const browser: Browser = new Browser();
 /** Starts a service and an application that uses it. */
 export async function open(options?: WorldOptions): Promise<World> {
   const opened = await startWorld(options);
-  setCurrent(opened);
+  Object.assign(world, opened);
   onTestFinished(async () => {
     browser.clear();
     clock.reset();
     await opened.close();
-    setCurrent(undefined);
   });
   return opened;
 }
@@ -38,11 +34,6 @@ export async function loggedIn({ service, strategy, ...options }: WorldOptions =
   await logIn(user);
   opened.service.requests.length = 0;
   return opened;
-}
-
-/** Adds a redirect URL to those of the service's client. */
-export function register(redirectUrl: string, service = world.service): void {
-  service.register({ clientID: service.options.clientID, redirectUrls: [redirectUrl] });
 }
 
 /** Visits a path of the application, or any URL, with the browser of the test. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import connect from 'connect';
-import express, { type ErrorRequestHandler, type Express, type Request, type RequestHandler } from 'express';
+import express, { type Express, type RequestHandler } from 'express';
 import session from 'express-session';
 import passportModule from 'passport';
 import type { StrategyOptions, Verify } from 'passport-oauth-app';
@@ -10,16 +10,14 @@ import { apiClient, logout, requireAuthorization, Strategy } from 'passport-oaut
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
 import type { Browser, Page } from './browser.js';
 
-export type App = Express;
-export type ErrorHandler = ErrorRequestHandler;
-export type Handler = RequestHandler;
-export type Req = Request;
-/** Express 5. `npm run test:interop` runs the tests that concern a framework under Express 4 too. Connect has `use` alone. */
+export type {
+  ErrorRequestHandler as ErrorHandler,
+  Express as App,
+  Request as Req,
+  RequestHandler as Handler,
+} from 'express';
+/** Express is 5; `npm run test:interop` runs the tests that concern a framework under 4 too. Connect has `use` alone. */
 export type Framework = 'express' | 'connect';
-
-export type Passport = InstanceType<typeof passportModule.Passport>;
-/** An error as it came to the error handler. */
-type PassedError = Error & { code?: string; status?: number; error?: unknown; option?: string; retryAfter?: number };
 
 /** What a test sets otherwise. */
 export interface WorldOptions {
@@ -32,16 +30,14 @@ export interface WorldOptions {
   readonly verify?: ((...args: never[]) => unknown) | undefined;
   readonly session?: Partial<session.SessionOptions> | false;
   /** Adds routes after the usual ones. */
-  readonly routes?: (app: App, world: World) => void;
+  readonly routes?: (app: Express, world: World) => void;
   /** Adds middleware before the usual ones. */
-  readonly before?: (app: App) => void;
+  readonly before?: (app: Express) => void;
   /** Adds middleware between the session and `apiClient`. */
-  readonly beforeClient?: (app: App, world: World) => void;
+  readonly beforeClient?: (app: Express, world: World) => void;
   readonly authenticate?: object;
   /** Stands in the place of `passport.authenticate` at the callback. */
-  readonly callback?: (world: World) => Handler;
-  /** Use the instance itself instead of the name. */
-  readonly byInstance?: boolean;
+  readonly callback?: (world: World) => RequestHandler;
   /** Leaves `apiClient(strategy)` out. */
   readonly withoutApiClient?: boolean;
 }
@@ -50,19 +46,25 @@ export interface WorldOptions {
 export class World {
   readonly url: string;
   readonly service: Emulator;
+  readonly options: WorldOptions;
   readonly strategy: Strategy;
   readonly store: session.MemoryStore;
-  readonly passport: Passport = new passportModule.Passport();
+  readonly passport: InstanceType<typeof passportModule.Passport> = new passportModule.Passport();
   /** Errors that handlers passed on. */
-  readonly errors: PassedError[] = [];
-  readonly #server: Server;
-  readonly options: WorldOptions;
+  readonly errors: (Error & {
+    code?: string;
+    status?: number;
+    error?: unknown;
+    option?: string;
+    retryAfter?: number;
+  })[] = [];
+  readonly server: Server;
 
   constructor(server: Server, service: Emulator, options: WorldOptions) {
     this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    this.service = service;
+    [this.service, this.options] = [service, options];
     const callbackURL = `${this.url}/callback`;
-    service.register({ clientID: service.options.clientID, redirectUrls: [callbackURL] });
+    this.register(callbackURL);
     const strategy = { ...service.options, callbackURL, scope: ['project', 'tm'], ...options.strategy };
     const verify = 'verify' in options ? options.verify : verifyById;
     this.strategy = new Strategy(strategy, verify as Verify);
@@ -70,9 +72,12 @@ export class World {
     this.passport.use(this.strategy as passportModule.Strategy);
     this.passport.serializeUser((user, done) => done(null, user));
     this.passport.deserializeUser((user: Express.User, done) => done(null, user));
-    this.#server = server.on('request', createApp(this, options));
-    this.options = options;
+    this.server = server.on('request', createApp(this));
   }
+
+  /** Adds a redirect URL to those of the service's client. */
+  readonly register = (redirectUrl: string): unknown =>
+    this.service.register({ clientID: this.service.options.clientID, redirectUrls: [redirectUrl] });
 
   /** Starts a login and approves it; the URL of the callback, not visited yet. */
   async begin(browser: Browser, choice?: { user?: string; decline?: boolean }, login = '/login'): Promise<string> {
@@ -93,8 +98,8 @@ export class World {
 
   async close(): Promise<void> {
     await this.strategy.close();
-    this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
     if (!this.options.running) await this.service.close();
   }
 }
@@ -118,53 +123,42 @@ export function sendJson(res: ServerResponse, body: unknown): void {
   res.end(JSON.stringify(body) ?? 'null');
 }
 
-function createApp(world: World, options: WorldOptions): App {
-  const { framework = 'express', session: sessionOptions = {} } = options;
-  const app = { connect, express }[framework]() as App;
+function createApp(world: World): Express {
+  const { passport, strategy, store, errors, options } = world;
+  const { framework, session: sessionOptions = {}, authenticate, callback } = options;
+  const app = (framework === 'connect' ? connect() : express()) as Express;
+  const login = (redirects?: object) =>
+    passport.authenticate(strategy.name as string, { ...redirects, ...authenticate });
+  const route = (method: 'all' | 'get' | 'post', path: string, ...handlers: RequestHandler[]) => {
+    if (framework === 'connect') for (const handler of handlers) app.use(path, handler);
+    else app[method](path, ...handlers);
+  };
   options.before?.(app);
   if (sessionOptions) {
-    const usual = { secret: 'session secret', resave: false, saveUninitialized: false, store: world.store };
-    app.use(session({ ...usual, ...sessionOptions }));
+    app.use(session({ secret: 'session secret', resave: false, saveUninitialized: false, store, ...sessionOptions }));
   }
-  const passportSession: Handler = world.passport.session();
+  const passportSession: RequestHandler = passport.session();
   // It refuses requests without a session; here they are to reach what is tested.
   app.use((req, res, next) => (sessionOptions || req.session ? passportSession(req, res, next) : next()));
   options.beforeClient?.(app, world);
-  if (!options.withoutApiClient) app.use(apiClient(world.strategy));
-  addRoutes(app, world, options);
-  options.routes?.(app, world);
-  app.use((_req, res) => sendJson(res, { home: true }));
-  app.use(((error, _req, res, _next) => {
-    world.errors.push(error);
-    res.statusCode = error.status ?? 500;
-    sendJson(res, { name: error.name, code: error.code, message: error.message });
-  }) as ErrorHandler);
-  return app;
-}
-
-function addRoutes(app: App, world: World, { authenticate, byInstance, callback, framework }: WorldOptions): void {
-  // Passport takes an instance as well as a name; its types know of the name only.
-  const which = (byInstance ? world.strategy : world.strategy.name) as string;
-  const login = (redirects?: object): Handler => world.passport.authenticate(which, { ...redirects, ...authenticate });
-  const guard = requireAuthorization({ login: '/login' }) as Handler;
-  const projects: Handler = (req, res, next) => void req.apiClient.projects().then((data) => sendJson(res, data), next);
-  const whoami: Handler = (req, res) => {
+  if (!options.withoutApiClient) app.use(apiClient(strategy));
+  route('get', '/login', login());
+  const redirects = framework === 'connect' ? {} : { successReturnToOrRedirect: '/' };
+  route('all', '/callback', callback?.(world) ?? login(redirects));
+  route('get', '/projects', requireAuthorization({ login: '/login' }), (req, res, next) => {
+    req.apiClient.projects().then((data) => sendJson(res, data), next);
+  });
+  route('get', '/whoami', (req, res) => {
     const { authorized, grantId, organizationDomain, baseUrl } = req.apiClient ?? {};
     sendJson(res, { user: req.user, authorized, grantId, organizationDomain, baseUrl, session: req.session });
-  };
-  if (framework === 'connect') {
-    app.use('/login', login());
-    app.use('/callback', callback?.(world) ?? login());
-    app.use('/projects', projects);
-    app.use('/whoami', whoami);
-    app.use('/logout', logout(world.strategy) as Handler);
-    app.use('/logout', (_req, res) => sendJson(res, {}));
-    app.use('/private', guard);
-  } else {
-    app.get('/login', login());
-    app.all('/callback', callback?.(world) ?? login({ successReturnToOrRedirect: '/' }));
-    app.get('/projects', guard, projects);
-    app.get('/whoami', whoami);
-    app.post('/logout', logout(world.strategy), (_req, res) => sendJson(res, {}));
-  }
+  });
+  route('post', '/logout', logout(strategy), (_req, res) => sendJson(res, {}));
+  options.routes?.(app, world);
+  app.use((_req, res) => sendJson(res, { home: true }));
+  app.use((error: World['errors'][number], _req: unknown, res: ServerResponse, _next: unknown) => {
+    errors.push(error);
+    res.statusCode = error.status ?? 500;
+    sendJson(res, { name: error.name, code: error.code, message: error.message });
+  });
+  return app;
 }
