@@ -1,6 +1,6 @@
 import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
 import type { HttpResponse } from '../http/message.js';
-import { ApiCall, type Finish } from './api-call.js';
+import { ApiCall, BUFFERED, dataOf, type Finish, responseOf } from './api-call.js';
 import type { ApiContext, ClientParts, CredentialSource } from './api-context.js';
 import type { ApiBase, ApiOrganization } from './base-urls.js';
 import {
@@ -15,7 +15,6 @@ import {
   type StandardSchema,
 } from './call-options.js';
 import { apiPath, type Query, queryString } from './request-target.js';
-import { BUFFERED, dataOf, responseOf } from './response.js';
 
 /**
  * Creates an API client. Applications get theirs from `req.apiClient` or `strategy.client(grantId)`. Assigned by the class,

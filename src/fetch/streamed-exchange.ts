@@ -1,5 +1,5 @@
 import { pipeline, Readable, type Transform } from 'node:stream';
-import type { ResponseMode } from '../api/response.js';
+import type { ResponseMode } from '../api/api-call.js';
 import type { Deadlines } from '../http/deadlines.js';
 import { type ContentEncoding, decodedHeaders, decodingError } from '../http/decoding.js';
 import { decodeHeaders, Exchange } from '../http/exchange.js';

@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ApiCall } from '../api/api-call.js';
+import { ApiCall, BUFFERED, responseOf } from '../api/api-call.js';
 import type { ClientParts } from '../api/api-context.js';
 import { ApiError, field, unusableResponse } from '../api/api-error.js';
 import { type ApiResponse, type PaginateOptions, type RequestOptions, requestTo } from '../api/call-options.js';
 import { apiPath, type Query, queryString, type RequestTarget } from '../api/request-target.js';
-import { BUFFERED, responseOf } from '../api/response.js';
 import { result } from '../checks.js';
 import { ofStrategy } from '../errors.js';
 import { targetOf } from '../fetch/url-target.js';
