@@ -6,7 +6,7 @@ import { type HttpHeaders, type HttpRequest, type HttpResponse, headerValue, ret
 import { TransportError } from '../http/transport-error.js';
 import { abortable } from '../waiting.js';
 import type { Permit } from './account-limiter.js';
-import type { ApiContext, ClientParts, Credential, CredentialSource } from './api-context.js';
+import type { ClientParts, Credential } from './api-context.js';
 import {
   failedCall,
   isTokenInvalid,
@@ -16,7 +16,16 @@ import {
   refusedResponse,
   unusableResponse,
 } from './api-error.js';
-import { type Attempt, afterAttempt, type CallState, decideNext, isReplayable, START } from './call-decision.js';
+import {
+  type Attempt,
+  afterAttempt,
+  type CallState,
+  decideNext,
+  isReplayable,
+  type NextTry,
+  type ResponseHead,
+  START,
+} from './call-decision.js';
 import type { ApiResponse, CallRequest } from './call-options.js';
 import { headerIn } from './request-headers.js';
 
@@ -24,246 +33,7 @@ import { headerIn } from './request-headers.js';
 const authorizedHeaders = new WeakMap<Credential, Record<'given' | 'headers', readonly string[]>>();
 
 /** Returns the result of a call for its response. */
-export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt<A>) => R | Promise<R>;
-
-/** Makes one call of an API client, in as many tries as it takes. Each has a credential that is valid then. */
-export class ApiCall<A extends ResponseHead> {
-  readonly #source: CredentialSource;
-  readonly #context: ApiContext;
-  readonly #request: CallRequest;
-  readonly #mode: ResponseMode<A>;
-  readonly #limit: TimeLimit | undefined;
-  readonly #signal: AbortSignal | undefined;
-
-  constructor({ source, context }: ClientParts, request: CallRequest, mode: ResponseMode<A>) {
-    const { timeoutMs, signal } = request;
-    const { name } = context.tokenHeader;
-    if (name !== 'authorization' && headerIn(request.headers, name) !== undefined)
-      throw new TypeError(`headers: ${name} is set by the client; leave it out`);
-    this.#source = source;
-    this.#context = context;
-    this.#request = request;
-    this.#mode = mode;
-    this.#limit = timeoutMs === undefined ? undefined : new TimeLimit(context.deadlines, timeoutMs, signal);
-    this.#signal = this.#limit?.signal ?? signal;
-  }
-
-  /**
-   * Makes the call and returns what `finish` returns for the response: a success (2xx, or 304 to a conditional request), or
-   * any response if the mode says so.
-   *
-   * @throws ApiError, ServiceUnavailableError, anything that the credential source throws, the signal's reason
-   */
-  async run<R>(finish: Finish<A, R>): Promise<R> {
-    const { http, limiter } = this.#context;
-    let state = START;
-    try {
-      for (;;) {
-        const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
-        let attempt: Attempt<A> | undefined;
-        let fault: unknown;
-        try {
-          this.#signal?.throwIfAborted();
-          const ready = state.renewed ?? this.#source.credential();
-          // Awaited only if need be: each promise on the way costs a share of the throughput.
-          const isReady = !limiter.isActive && !(ready instanceof Promise);
-          attempt = isReady ? this.#attempt(ready, state) : await this.#attemptLater(ready, state);
-          attempt.answer = await http.send(attempt.request, this.#mode.exchange);
-        } catch (error) {
-          fault = error;
-          // A request that was refused before it began has not ended by itself.
-          attempt?.request.onEnd?.();
-        }
-        if (startedAt !== undefined && (attempt !== undefined || state.requests === 0))
-          this.#publish(attempt, attempt === undefined ? 0 : state.requests + 1, startedAt, fault);
-        if (attempt === undefined) throw fault;
-        attempt.fault = fault;
-        const { answer, permit } = attempt;
-        if (answer !== undefined) {
-          if (state.renewed !== undefined) this.#source.reportOutcome?.(state.renewed, !isTokenRefused(answer));
-          if (answer.status !== 429) permit?.accepted();
-          if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) {
-            const result = finish(answer, this.#request, attempt);
-            if (!(result instanceof Promise)) return result;
-            // A schema may be slow too.
-            state = { ...state, sent: true };
-            return await abortable(result, this.#signal);
-          }
-          if (answer.status === 429) this.#limitAccount(attempt);
-        }
-        state = afterAttempt(state, attempt);
-        const next = await this.#next(state, attempt);
-        if (next !== undefined) state = next;
-        else if (answer === undefined) throw fault;
-        else if (this.#mode.read === undefined) return finish(answer, this.#request, attempt);
-        else throw this.#refusal(answer, attempt, await this.#mode.read(answer));
-      }
-    } catch (error) {
-      this.#request.body?.discard?.();
-      throw this.#seen(error, state.sent);
-    } finally {
-      this.#limit?.end();
-    }
-  }
-
-  /** Returns the state for another try, after the wait for it; `undefined` if there is none. */
-  async #next(state: CallState, attempt: Attempt<A>): Promise<CallState | undefined> {
-    const { now, random, wait } = this.#context;
-    const remainingMs = this.#limit?.remainingMs ?? Infinity;
-    const decision = decideNext(state, attempt, this.#request, { now: now(), random: random(), remainingMs });
-    if (decision.next === 'end') return undefined;
-    if (decision.next === 'renew') return await this.#renew(state, attempt);
-    this.#drop(attempt);
-    if (decision.delayMs > 0) await wait(decision.delayMs, this.#signal);
-    return decision.state;
-  }
-
-  /** Returns the state with a newer credential; `undefined` if there is none, or the request cannot be sent again. */
-  async #renew(state: CallState, attempt: Attempt<A>): Promise<CallState | undefined> {
-    const { credential, answer } = attempt;
-    const isDead = answer !== undefined && isTokenInvalid(answer);
-    let renewed: Credential;
-    try {
-      renewed = await abortable(this.#source.renew?.(credential, isDead) ?? Promise.resolve(credential), this.#signal);
-    } catch (error) {
-      this.#drop(attempt);
-      throw error;
-    }
-    if (renewed === credential) return undefined;
-    // A body that cannot be sent again was still refused for its token: the next call has a newer one.
-    attempt.isTokenRenewed = true;
-    if (!isReplayable(this.#request)) return undefined;
-    this.#drop(attempt);
-    return { ...state, renewals: state.renewals + 1, renewed };
-  }
-
-  /** Discards a response that another one replaces. */
-  #drop({ answer }: Attempt<A>): void {
-    if (answer !== undefined) this.#mode.discard?.(answer);
-  }
-
-  /** Returns the next attempt, which is not sent yet. @throws TypeError for a URL of another origin */
-  #attempt(credential: Credential, { redirectedTo }: CallState, permit?: Permit): Attempt<A> {
-    const { bases, timeoutMs, maxResponseBytes, tokenHeader } = this.#context;
-    const { method, headers, body, signal, silenceMs } = this.#request;
-    const { isBuffered } = this.#mode;
-    const { base, origin, path: asked } = bases.addressOf(this.#request, credential);
-    const path = redirectedTo ?? asked;
-    let authorized = authorizedHeaders.get(credential);
-    if (authorized?.given !== headers) {
-      const authorization = [tokenHeader.name, tokenHeader.prefix + credential.accessToken];
-      authorized = { given: headers, headers: [...authorization, ...headers] };
-      authorizedHeaders.set(credential, authorized);
-    }
-    const request: HttpRequest = {
-      origin,
-      path,
-      method,
-      headers: authorized.headers,
-      body: body?.create() ?? null,
-      timeoutMs: this.#limit?.remainingMs ?? silenceMs ?? timeoutMs,
-      signal,
-      maxBytes: isBuffered ? maxResponseBytes : Infinity,
-      onEnd: permit?.release,
-      timeoutCovers: this.#limit !== undefined ? 'total' : silenceMs === undefined ? 'silence' : 'any-silence',
-      bodyError: isBuffered ? undefined : (error: unknown) => this.#seen(error, true),
-    };
-    const isRedirected = redirectedTo !== undefined;
-    const outcome = { answer: undefined, fault: undefined, isTokenRenewed: false };
-    return { credential, base, path, isRedirected, request, permit, ...outcome };
-  }
-
-  /** Returns the next attempt once there is a credential for it, and a slot if its account is limited. */
-  async #attemptLater(ready: Credential | Promise<Credential>, state: CallState): Promise<Attempt<A>> {
-    const credential = ready instanceof Promise ? await abortable(ready, this.#signal) : ready;
-    const { limiter } = this.#context;
-    const account = this.#accountOf(credential);
-    if (!limiter.isActive || account === undefined) return this.#attempt(credential, state);
-    const { method, path } = this.#request;
-    const lateError = () => noSlotError(method, path, limiter.limits.max, state.sent);
-    let permit: Permit | undefined;
-    try {
-      permit = await limiter.acquire(account, lateError, this.#signal);
-    } catch (error) {
-      throw this.#limit?.expired ? lateError() : error;
-    }
-    try {
-      // The wait may have outlived the credential.
-      const current = state.renewed ?? (await abortable(Promise.resolve(this.#source.credential()), this.#signal));
-      return this.#attempt(current, state, permit);
-    } catch (error) {
-      permit?.release();
-      throw error;
-    }
-  }
-
-  /** Returns the account of a credential: its user and organization, or its grant. */
-  #accountOf({ subject, organizationDomain = '' }: Credential): string | undefined {
-    return subject === undefined ? this.#source.grantId : `${organizationDomain}/${subject}`;
-  }
-
-  /** Lowers the number of requests that the account may run at once, after a 429. */
-  #limitAccount({ credential, permit }: Attempt<A>): void {
-    const { limiter, http } = this.#context;
-    const account = this.#accountOf(credential);
-    if (permit !== undefined) permit.refused();
-    else if (account !== undefined) limiter.begin(account, http.pending + 1);
-  }
-
-  /** Returns the error for a response that is not a success. */
-  #refusal({ status, headers }: A, { credential, isTokenRenewed }: Attempt<A>, body: Buffer): unknown {
-    const { method, path } = this.#request;
-    const { data } = parseBody(body, headers);
-    const details = { status, data, headers, method, path, retryAfterMs: retryAfterMs(headers, this.#context.now()) };
-    return refusedResponse(details, credential.accessToken, isTokenRenewed);
-  }
-
-  /** Returns what the caller sees of an error that ends the call. */
-  #seen(error: unknown, sent: boolean): unknown {
-    return ofStrategy(this.#errorOf(error, sent), this.#context.strategyName);
-  }
-
-  #errorOf(error: unknown, sent: boolean): unknown {
-    const { signal, method, path } = this.#request;
-    if (signal?.aborted && (error === signal.reason || error instanceof TransportError)) return signal.reason;
-    if (error instanceof TransportError) return failedCall(error, method, path, sent);
-    if (error instanceof ServiceUnavailableError) {
-      if (error.sent !== undefined) return error;
-      // Of a refresh: it does not know about the call.
-      const { code, cause, retryAfter } = error;
-      return new ServiceUnavailableError(error.message, { code, cause, retryAfter, sent });
-    }
-    return this.#limit?.expired ? failedCall(new TransportError('timeout', sent), method, path, sent) : error;
-  }
-
-  /** Publishes the event of a try. @param attempts Requests of the call so far; 0 if it failed before any */
-  #publish(attempt: Attempt<A> | undefined, attempts: number, startedAt: number, fault: unknown): void {
-    const { method, path } = this.#request;
-    const answer = attempt?.answer;
-    let reason: string | undefined;
-    if (answer !== undefined) {
-      if (answer.status >= 300 && answer.status !== 304) reason = 'ERR_API';
-    } else {
-      const error = this.#seen(fault, true);
-      if (error instanceof OAuthAppError) reason = error.code;
-      else reason = error instanceof Error && error.name === 'AbortError' ? 'ERR_ABORTED' : 'ERR_UNKNOWN';
-    }
-    apiChannel.publish({
-      ...publicName(this.#context.strategyName),
-      grantId: this.#source.grantId,
-      method,
-      ...(attempt === undefined ? {} : { origin: attempt.request.origin }),
-      path,
-      ...(answer === undefined ? {} : { status: answer.status }),
-      ...(reason === undefined ? {} : { reason }),
-      attempts,
-      durationMs: performance.now() - startedAt,
-    });
-  }
-}
-
-/** The part of a response that is there in every {@link ResponseMode}. */
-export type ResponseHead = Pick<HttpResponse, 'status' | 'headers'>;
+export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt) => R | Promise<R>;
 
 /** How the responses of a call are received. */
 export interface ResponseMode<A extends ResponseHead> {
@@ -282,6 +52,229 @@ export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
   exchange: BufferedExchange,
   read: ({ body }: HttpResponse) => Promise.resolve(body),
 });
+
+/** A call with what it needs on the way. */
+interface Call extends ClientParts {
+  readonly request: CallRequest;
+  readonly isBuffered: boolean;
+  readonly limit: TimeLimit | undefined;
+  /** Aborted by the caller or the limit. */
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * Makes a call in as many tries as it takes, each with a credential that is valid then. Returns what `finish` returns for the
+ * response: a success (2xx, or 304 to a conditional request), or any response if the mode says so.
+ *
+ * @throws ApiError, ServiceUnavailableError, anything that the credential source throws, the signal's reason
+ */
+export async function callApi<A extends ResponseHead, R>(
+  { source, context }: ClientParts,
+  request: CallRequest,
+  mode: ResponseMode<A>,
+  finish: Finish<A, R>,
+): Promise<R> {
+  const { http, limiter, deadlines, tokenHeader } = context;
+  const { timeoutMs } = request;
+  if (tokenHeader.name !== 'authorization' && headerIn(request.headers, tokenHeader.name) !== undefined)
+    throw new TypeError(`headers: ${tokenHeader.name} is set by the client; leave it out`);
+  const limit = timeoutMs === undefined ? undefined : new TimeLimit(deadlines, timeoutMs, request.signal);
+  const signal = limit?.signal ?? request.signal;
+  const call: Call = { source, context, request, isBuffered: mode.isBuffered, limit, signal };
+  let state = START;
+  let answer: A | undefined;
+  try {
+    for (;;) {
+      const startedAt = apiChannel.hasSubscribers ? performance.now() : undefined;
+      let attempt: Attempt | undefined;
+      let fault: unknown;
+      answer = undefined;
+      try {
+        signal?.throwIfAborted();
+        const ready = state.renewed ?? source.credential();
+        // Awaited only if need be: each promise on the way costs a share of the throughput.
+        const isReady = !limiter.isActive && !(ready instanceof Promise);
+        attempt = isReady ? attemptWith(call, ready, state) : await attemptLater(call, ready, state);
+        answer = await http.send(attempt.request, mode.exchange);
+        attempt.answer = answer;
+      } catch (error) {
+        fault = error;
+        // A request that was refused before it began has not ended by itself.
+        attempt?.request.onEnd?.();
+      }
+      if (startedAt !== undefined && (attempt !== undefined || state.requests === 0))
+        publish(call, attempt, attempt === undefined ? 0 : state.requests + 1, startedAt, fault);
+      if (attempt === undefined) throw fault;
+      attempt.fault = fault;
+      const { permit } = attempt;
+      if (answer !== undefined) {
+        if (state.renewed !== undefined) source.reportOutcome?.(state.renewed, !isTokenRefused(answer));
+        if (answer.status !== 429) permit?.accepted();
+        if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) {
+          const result = finish(answer, request, attempt);
+          if (!(result instanceof Promise)) return result;
+          // A schema may be slow too.
+          state = { ...state, sent: true };
+          return await abortable(result, signal);
+        }
+        if (answer.status === 429) limitAccount(call, attempt);
+      }
+      state = afterAttempt(state, attempt);
+      const next = await nextTry(call, state, attempt);
+      if (next === undefined) {
+        if (answer === undefined) throw fault;
+        if (mode.read === undefined) return finish(answer, request, attempt);
+        throw refusal(call, answer, attempt, await mode.read(answer));
+      }
+      if (answer !== undefined) mode.discard?.(answer);
+      state = next.state;
+      if (next.delayMs > 0) await context.wait(next.delayMs, signal);
+    }
+  } catch (error) {
+    if (answer !== undefined) mode.discard?.(answer);
+    request.body?.discard?.();
+    throw seen(call, error, state.sent);
+  } finally {
+    limit?.end();
+  }
+}
+
+/** Returns the state for another try, and the wait before it; `undefined` if there is none. */
+async function nextTry(call: Call, state: CallState, attempt: Attempt): Promise<NextTry | undefined> {
+  const { source, context, request, limit, signal } = call;
+  const at = { now: context.now(), random: context.random(), remainingMs: limit?.remainingMs ?? Infinity };
+  const next = decideNext(state, attempt, request, at);
+  if (next !== 'renew') return next;
+  const { credential, answer } = attempt;
+  const isDead = answer !== undefined && isTokenInvalid(answer);
+  const renewed = await abortable(source.renew?.(credential, isDead) ?? Promise.resolve(credential), signal);
+  if (renewed === credential) return undefined;
+  // A body that cannot be sent again was still refused for its token: the next call has a newer one.
+  attempt.isTokenRenewed = true;
+  if (!isReplayable(request)) return undefined;
+  return { state: { ...state, renewals: state.renewals + 1, renewed }, delayMs: 0 };
+}
+
+/** Returns the next attempt, which is not sent yet. @throws TypeError for a URL of another origin */
+function attemptWith(call: Call, credential: Credential, { redirectedTo }: CallState, permit?: Permit): Attempt {
+  const { limit, isBuffered } = call;
+  const { bases, timeoutMs, maxResponseBytes, tokenHeader } = call.context;
+  const { method, headers, body, signal, silenceMs } = call.request;
+  const { base, origin, path: asked } = bases.addressOf(call.request, credential);
+  const path = redirectedTo ?? asked;
+  let authorized = authorizedHeaders.get(credential);
+  if (authorized?.given !== headers) {
+    const authorization = [tokenHeader.name, tokenHeader.prefix + credential.accessToken];
+    authorized = { given: headers, headers: [...authorization, ...headers] };
+    authorizedHeaders.set(credential, authorized);
+  }
+  const request: HttpRequest = {
+    origin,
+    path,
+    method,
+    headers: authorized.headers,
+    body: body?.create() ?? null,
+    timeoutMs: limit?.remainingMs ?? silenceMs ?? timeoutMs,
+    signal,
+    maxBytes: isBuffered ? maxResponseBytes : Infinity,
+    onEnd: permit?.release,
+    timeoutCovers: limit !== undefined ? 'total' : silenceMs === undefined ? 'silence' : 'any-silence',
+    bodyError: isBuffered ? undefined : (error: unknown) => seen(call, error, true),
+  };
+  const isRedirected = redirectedTo !== undefined;
+  const outcome = { answer: undefined, fault: undefined, isTokenRenewed: false };
+  return { credential, base, path, isRedirected, request, permit, ...outcome };
+}
+
+/** Returns the next attempt once there is a credential for it, and a slot if its account is limited. */
+async function attemptLater(call: Call, ready: Credential | Promise<Credential>, state: CallState): Promise<Attempt> {
+  const { source, signal } = call;
+  const { limiter } = call.context;
+  const credential = ready instanceof Promise ? await abortable(ready, signal) : ready;
+  const account = accountOf(call, credential);
+  if (!limiter.isActive || account === undefined) return attemptWith(call, credential, state);
+  const { method, path } = call.request;
+  const lateError = () => noSlotError(method, path, limiter.limits.max, state.sent);
+  let permit: Permit | undefined;
+  try {
+    permit = await limiter.acquire(account, lateError, signal);
+  } catch (error) {
+    throw call.limit?.expired ? lateError() : error;
+  }
+  try {
+    // The wait may have outlived the credential.
+    const current = state.renewed ?? (await abortable(Promise.resolve(source.credential()), signal));
+    return attemptWith(call, current, state, permit);
+  } catch (error) {
+    permit?.release();
+    throw error;
+  }
+}
+
+/** Returns the account of a credential: its user and organization, or its grant. */
+function accountOf({ source }: ClientParts, { subject, organizationDomain = '' }: Credential): string | undefined {
+  return subject === undefined ? source.grantId : `${organizationDomain}/${subject}`;
+}
+
+/** Lowers the number of requests that the account may run at once, after a 429. */
+function limitAccount(call: ClientParts, { credential, permit }: Attempt): void {
+  const { limiter, http } = call.context;
+  const account = accountOf(call, credential);
+  if (permit !== undefined) permit.refused();
+  else if (account !== undefined) limiter.begin(account, http.pending + 1);
+}
+
+/** Returns the error for a response that is not a success. */
+function refusal({ request, context }: Call, answer: ResponseHead, attempt: Attempt, body: Buffer): unknown {
+  const { status, headers } = answer;
+  const { method, path } = request;
+  const { data } = parseBody(body, headers);
+  const details = { status, data, headers, method, path, retryAfterMs: retryAfterMs(headers, context.now()) };
+  return refusedResponse(details, attempt.credential.accessToken, attempt.isTokenRenewed);
+}
+
+/** Returns what the caller sees of an error that ends the call. */
+function seen(call: Call, error: unknown, sent: boolean): unknown {
+  return ofStrategy(errorOf(call, error, sent), call.context.strategyName);
+}
+
+function errorOf({ request, limit }: Call, error: unknown, sent: boolean): unknown {
+  const { signal, method, path } = request;
+  if (signal?.aborted && (error === signal.reason || error instanceof TransportError)) return signal.reason;
+  if (error instanceof TransportError) return failedCall(error, method, path, sent);
+  if (error instanceof ServiceUnavailableError) {
+    if (error.sent !== undefined) return error;
+    // Of a refresh: it does not know about the call.
+    const { code, cause, retryAfter } = error;
+    return new ServiceUnavailableError(error.message, { code, cause, retryAfter, sent });
+  }
+  return limit?.expired ? failedCall(new TransportError('timeout', sent), method, path, sent) : error;
+}
+
+/** Publishes the event of a try. @param attempts Requests of the call so far; 0 if it failed before any */
+function publish(call: Call, attempt: Attempt | undefined, attempts: number, startedAt: number, fault: unknown): void {
+  const { method, path } = call.request;
+  const answer = attempt?.answer;
+  let reason: string | undefined;
+  if (answer !== undefined) {
+    if (answer.status >= 300 && answer.status !== 304) reason = 'ERR_API';
+  } else {
+    const error = seen(call, fault, true);
+    if (error instanceof OAuthAppError) reason = error.code;
+    else reason = error instanceof Error && error.name === 'AbortError' ? 'ERR_ABORTED' : 'ERR_UNKNOWN';
+  }
+  apiChannel.publish({
+    ...publicName(call.context.strategyName),
+    grantId: call.source.grantId,
+    method,
+    ...(attempt === undefined ? {} : { origin: attempt.request.origin }),
+    path,
+    ...(answer === undefined ? {} : { status: answer.status }),
+    ...(reason === undefined ? {} : { reason }),
+    attempts,
+    durationMs: performance.now() - startedAt,
+  });
+}
 
 const JSON_TYPE = /^(?:application|text)\/(?:[\w.-]+\+)?json$/;
 const TEXT_TYPE =
@@ -320,7 +313,7 @@ function parseBody(body: Buffer, headers: HttpHeaders): { readonly data: unknown
 }
 
 /** Returns the data of a response, validated if the call has a schema. */
-export function dataOf(answer: HttpResponse, request: CallRequest, { credential }: Attempt<HttpResponse>): unknown {
+export function dataOf(answer: HttpResponse, request: CallRequest, { credential }: Attempt): unknown {
   const { data, fault } = parseBody(answer.body, answer.bodyHeaders ?? answer.headers);
   const { method, path, schema } = request;
   if (fault !== undefined) {
@@ -335,11 +328,7 @@ export function dataOf(answer: HttpResponse, request: CallRequest, { credential 
 }
 
 /** Returns a response with its data. */
-export async function responseOf(
-  answer: HttpResponse,
-  request: CallRequest,
-  attempt: Attempt<HttpResponse>,
-): Promise<ApiResponse> {
+export async function responseOf(answer: HttpResponse, request: CallRequest, attempt: Attempt): Promise<ApiResponse> {
   const { status, headers } = answer;
   return { status, headers, data: await dataOf(answer, request, attempt) };
 }

@@ -1,6 +1,6 @@
 import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
 import type { HttpResponse } from '../http/message.js';
-import { ApiCall, BUFFERED, dataOf, type Finish, responseOf } from './api-call.js';
+import { BUFFERED, callApi, dataOf, type Finish, responseOf } from './api-call.js';
 import type { ApiContext, ClientParts, CredentialSource } from './api-context.js';
 import type { ApiBase, ApiOrganization } from './base-urls.js';
 import {
@@ -184,7 +184,7 @@ export class ApiClient {
     const target = { path: apiPath(path), query: queryString(options?.query) };
     const request = requestTo(target, method, options, this.#parts.context.headers.streamed);
     const { STREAMED } = await import('../fetch/streamed-exchange.js');
-    return await new ApiCall(this.#parts, request, STREAMED).run((answer) => answer);
+    return await callApi(this.#parts, request, STREAMED, (answer) => answer);
   }
 
   /**
@@ -266,7 +266,7 @@ export class ApiClient {
     try {
       const target = { path: apiPath(path), query: options === undefined ? '' : queryString(options.query) };
       const request = requestTo(target, method, options, this.#parts.context.headers.parsed);
-      return new ApiCall(this.#parts, request, BUFFERED).run(finish);
+      return callApi(this.#parts, request, BUFFERED, finish);
     } catch (error) {
       return Promise.reject(error);
     }

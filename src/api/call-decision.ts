@@ -68,8 +68,11 @@ export const START: CallState = Object.freeze({
   renewed: undefined,
 });
 
+/** The part of a response that is there before its body. */
+export type ResponseHead = Pick<HttpResponse, 'status' | 'headers'>;
+
 /** A request of a call, with its response or, once it was sent, its fault. */
-export interface Attempt<A> {
+export interface Attempt {
   readonly credential: Credential;
   readonly base: ApiBase;
   readonly path: string;
@@ -77,57 +80,56 @@ export interface Attempt<A> {
   readonly request: HttpRequest;
   /** Set if the account is limited. */
   readonly permit: Permit | undefined;
-  answer: A | undefined;
+  answer: ResponseHead | undefined;
   fault: unknown;
   /** True if a newer token is available, whether or not the call can use it. */
   isTokenRenewed: boolean;
 }
 
 /** Returns the state after a request that did not succeed. */
-export function afterAttempt<A>(state: CallState, { answer, fault }: Attempt<A>): CallState {
+export function afterAttempt(state: CallState, { answer, fault }: Attempt): CallState {
   const sent = state.sent || !(fault instanceof TransportError) || fault.sent;
   const renewed = answer === undefined ? state.renewed : undefined;
   return { ...state, requests: state.requests + 1, sent, renewed };
 }
 
-/** What follows a request that did not succeed: the end of the call, another credential, or another request. */
-export type NextStep =
-  | { readonly next: 'end' }
-  | { readonly next: 'renew' }
-  | { readonly next: 'send'; readonly state: CallState; readonly delayMs: number };
-
-const END: NextStep = { next: 'end' };
+/** Another try, and the wait before it. */
+export interface NextTry {
+  readonly state: CallState;
+  readonly delayMs: number;
+}
 
 /**
- * Decides what follows a request that did not succeed.
+ * Decides what follows a request that did not succeed: another one, `renew` for one with a newer credential, or `undefined` for
+ * the end of the call.
  *
  * @param at Epoch milliseconds, the milliseconds left to the whole call (`Infinity` for no limit), and a number from 0 up to 1
  */
 export function decideNext(
   state: CallState,
-  attempt: Attempt<Pick<HttpResponse, 'status' | 'headers'>>,
+  attempt: Attempt,
   call: CallRequest,
   at: { readonly now: number; readonly remainingMs: number; readonly random: number },
-): NextStep {
+): NextTry | 'renew' | undefined {
   const { answer, fault, base, path, request } = attempt;
   if (answer !== undefined) {
-    if (isTokenRefused(answer) && state.renewals < MAX_RENEWALS) return { next: 'renew' };
+    if (isTokenRefused(answer) && state.renewals < MAX_RENEWALS) return 'renew';
     const redirectedTo = redirectTarget(call, answer, { origin: request.origin, prefix: base.prefix }, path);
     if (redirectedTo !== undefined && state.redirects < MAX_REDIRECTS)
-      return { next: 'send', delayMs: 0, state: { ...state, redirects: state.redirects + 1, redirectedTo } };
+      return { delayMs: 0, state: { ...state, redirects: state.redirects + 1, redirectedTo } };
   }
-  if (!mayBeSentAgain(call, answer?.status, fault)) return END;
+  if (!mayBeSentAgain(call, answer?.status, fault)) return undefined;
   const isThrottled = call.retry === DEFAULT_RETRY && answer?.status === 429;
   const throttledRetry = call.timeoutMs === undefined ? THROTTLED_RETRY : THROTTLED_RETRY_IN_TIME;
   const limits = isThrottled ? throttledRetry : call.retry;
   const kind = isThrottled ? 'throttled' : 'failed';
   const { count, waitedMs } = state[kind];
   const askedMs = (answer && retryAfterMs(answer.headers, at.now)) ?? 0;
-  if (count >= limits.limit || askedMs > limits.maxDelayMs) return END;
+  if (count >= limits.limit || askedMs > limits.maxDelayMs) return undefined;
   // Full jitter: clients that failed together do not come back together, even if all got the same `Retry-After`.
   const delayMs = askedMs + at.random * Math.min(BASE_DELAY_MS * 2 ** count, limits.maxBackOffMs);
-  if (waitedMs + delayMs > limits.maxTotalMs || delayMs >= Math.min(at.remainingMs, MAX_TIMER_MS)) return END;
-  return { next: 'send', delayMs, state: { ...state, [kind]: { count: count + 1, waitedMs: waitedMs + delayMs } } };
+  if (waitedMs + delayMs > limits.maxTotalMs || delayMs >= Math.min(at.remainingMs, MAX_TIMER_MS)) return undefined;
+  return { delayMs, state: { ...state, [kind]: { count: count + 1, waitedMs: waitedMs + delayMs } } };
 }
 
 function mayBeSentAgain(call: CallRequest, status: number | undefined, fault: unknown): boolean {

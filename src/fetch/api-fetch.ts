@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
-import { ApiCall } from '../api/api-call.js';
+import { callApi } from '../api/api-call.js';
 import type { ApiContext, ClientParts } from '../api/api-context.js';
 import { unusableResponse } from '../api/api-error.js';
 import type { ApiBase } from '../api/base-urls.js';
@@ -46,11 +46,12 @@ export async function fetchFrom(
   const silenceMs = timeout === 0 ? Infinity : timeout;
   const request = { ...(await fetchRequest(parts.context, input, init, exposed)), silenceMs };
   const redirect = init.redirect ?? (input instanceof Request ? input.redirect : 'follow');
-  const { status, response } = await new ApiCall(
+  const { status, response } = await callApi(
     parts,
     redirect === 'follow' ? request : { ...request, redirect: 'manual' },
     FETCHED,
-  ).run((answer, sent, attempt) => ({ status: answer.status, response: fetchedResponseOf(answer, sent, attempt) }));
+    (answer, sent, attempt) => ({ status: answer.status, response: fetchedResponseOf(answer, sent, attempt) }),
+  );
   if (redirect === 'error' && status >= 300 && status < 400 && status !== 304) {
     await response.body?.cancel();
     throw new TypeError('fetch: the response is a redirect, and the option `redirect` is error');
@@ -126,7 +127,7 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 function fetchedResponseOf(
   { status, headers, body }: FetchedResponse,
   { method, path }: CallRequest,
-  { request, path: sentPath, isRedirected: redirected }: Attempt<FetchedResponse>,
+  { request, path: sentPath, isRedirected: redirected }: Attempt,
 ): Response {
   const url = `${request.origin}${sentPath}`;
   const hasBody = method !== 'HEAD' && !BODILESS.has(status);

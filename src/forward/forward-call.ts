@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, pipeline, Readable } from 'node:stream';
-import { ApiCall } from '../api/api-call.js';
+import { callApi } from '../api/api-call.js';
 import { ApiClient, partsOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
 import { methodOf, requestTo } from '../api/call-options.js';
@@ -81,12 +81,10 @@ export async function forwardCall(
     const body = hasBody ? await uploadOf(req, api, permit) : undefined;
     const options = { headers: sentHeaders(req, body), body, signal };
     const request = requestTo(target, target.method, options, api.headers.streamed);
-    const call = new ApiCall(partsOf(client), { ...request, redirect: 'manual' }, FORWARDED);
-    const response = await call
-      .run((received) => received)
-      .catch((error: unknown) => {
-        throw isStalled(req, body, error) ? slowBody() : error;
-      });
+    const call = callApi(partsOf(client), { ...request, redirect: 'manual' }, FORWARDED, (received) => received);
+    const response = await call.catch((error: unknown) => {
+      throw isStalled(req, body, error) ? slowBody() : error;
+    });
     await answer(res, response, permit);
   } finally {
     permit?.release();

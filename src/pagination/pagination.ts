@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ApiCall, BUFFERED, responseOf } from '../api/api-call.js';
+import { BUFFERED, callApi, responseOf } from '../api/api-call.js';
 import type { ClientParts } from '../api/api-context.js';
 import { ApiError, field, unusableResponse } from '../api/api-error.js';
 import { type ApiResponse, type PaginateOptions, type RequestOptions, requestTo } from '../api/call-options.js';
@@ -82,7 +82,7 @@ export async function* pagesOf<T>(
     target: (parameters) => ({ path: checkedPath, query: queryString(merged(common, parameters)) }),
     get: async (target) => {
       const request = requestTo(target, 'GET', { ...others, signal: all.signal }, defaults);
-      return await new ApiCall(parts, request, BUFFERED).run(responseOf);
+      return await callApi(parts, request, BUFFERED, responseOf);
     },
     itemsOf: (response) => {
       const found: unknown = items === undefined ? wrappedItems(response.data) : result('items', items(response.data));
