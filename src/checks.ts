@@ -74,7 +74,8 @@ export function withDefault<T, D extends T | undefined>(fallback: D, read: Reade
   return { read, fallback };
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+/** Returns true for an object that is not a list. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

@@ -39,30 +39,22 @@ export function readClaims(accessToken: string): Claims {
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth === MAX_CLAIM_LEVELS) return NO_CLAIMS;
     const next: object[] = [];
-    for (const outer of level) {
-      for (const inner of Object.values(outer)) {
-        if (typeof inner === 'object' && inner !== null) next.push(inner);
-      }
-    }
+    for (const outer of level)
+      for (const inner of Object.values(outer)) if (typeof inner === 'object' && inner !== null) next.push(inner);
     level = next;
   }
   return Object.freeze(claims);
 }
 
-/** Parses JSON. Returns `undefined` for any other text: the error of JSON.parse would quote secrets. */
-export function parseJson(text: string): unknown {
+/** Parses a JSON object in UTF-8. Returns `undefined` for anything else: the error of JSON.parse would quote secrets. */
+export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | undefined {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(UTF8.decode(bytes));
+    const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject ? (value as Record<string, unknown>) : undefined;
   } catch {
     return undefined;
   }
-}
-
-/** Parses a JSON object in UTF-8. Returns `undefined` for anything else. */
-export function parseJsonObject(bytes: Uint8Array): Record<string, unknown> | undefined {
-  const value = parseJson(UTF8.decode(bytes));
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as Record<string, unknown>) : undefined;
 }
 
 /** Returns the `sub` claim (RFC 7519, 4.1.2), also of services that send a number; `undefined` for none. */
@@ -73,7 +65,7 @@ export function subjectOf(claims: Claims): string | undefined {
 }
 
 /**
- * Returns the organization that claims or token response name, as {@link asOrganizationDomain} does.
+ * Returns the organization that claims or token response name, as {@link asOrganizationDomain} does, or `undefined` for none.
  *
  * @param read Default: reads the claim `domain`.
  * @throws ConfigurationError if the application's reader throws or is async
@@ -83,17 +75,18 @@ export function organizationDomainOf(
   read: OrganizationDomainReader | undefined,
   tokenResponse: TokenResponseFields = {},
 ): string | undefined {
-  if (!read) return asOrganizationDomain(claims.domain);
-  return asOrganizationDomain(invoke('organizationDomain', 'a domain or undefined', () => read(claims, tokenResponse)));
+  const value = read
+    ? invoke('organizationDomain', 'a domain or undefined', () => read(claims, tokenResponse))
+    : claims.domain;
+  return value === undefined || value === null || value === '' ? undefined : asOrganizationDomain(value);
 }
 
 /**
- * Returns an organization domain in lower case, or `undefined` for none. It decides which host receives the access token.
+ * Returns an organization domain, which decides which host receives the access token, in lower case.
  *
  * @throws TokenResponseError (ERR_ORGANIZATION_DOMAIN) for anything but one DNS label
  */
-export function asOrganizationDomain(value: unknown): string | undefined {
-  if (value === undefined || value === null || value === '') return undefined;
+export function asOrganizationDomain(value: unknown): string {
   // ASCII only: toLowerCase() maps the Kelvin sign to "k".
   const label = typeof value === 'string' && /^[\x21-\x7e]{1,63}$/.test(value) ? value.toLowerCase() : '';
   if (isDnsLabel(label)) return label;

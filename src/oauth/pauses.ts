@@ -139,7 +139,7 @@ export class Pauses {
     this.end(id, 'failed', 'client', 'ahead');
     if (!isOfUser) return;
     this.#answered();
-    this.#acceptClient();
+    this.acceptClient();
   }
 
   /**
@@ -162,14 +162,20 @@ export class Pauses {
     if (goodMs > 0) this.begin('ahead', id, goodMs);
     else this.begin('failed', id, askedMs === undefined ? undefined : Math.min(askedMs, MAX_ASKED_MS), error);
     // Any other refusal means that the client is accepted; the page of another server, such as a proxy, means nothing.
-    if (isOfUser && error instanceof TokenError) this.#acceptClient();
+    if (isOfUser && error instanceof TokenError) this.acceptClient();
     return error;
   }
 
-  /** Records the outcome of a login's code exchange. A right secret ends the pause of the client, a wrong one begins it. */
-  exchanged(error?: unknown): void {
-    if (error === undefined) this.#acceptClient();
-    else if (error instanceof TokenError && error.error === 'invalid_client') this.#rejectClient(ALL, error);
+  /** Records the failure of a login's code exchange: a wrong secret begins the pause of the client. */
+  loginFailed(error: unknown): void {
+    if (error instanceof TokenError && error.error === 'invalid_client') this.#rejectClient(ALL, error);
+  }
+
+  /** Ends the pauses of a rejected client: the service accepts it. */
+  acceptClient(): void {
+    if (this.#rejectedId === undefined) return;
+    this.#rejectedId = undefined;
+    for (const key of this.#pauses.keys()) if (key.startsWith('client ')) this.#pauses.delete(key);
   }
 
   #unanswered(id: string, failure: ServiceUnavailableError, isOfUser: boolean): ServiceUnavailableError {
@@ -195,12 +201,6 @@ export class Pauses {
     const isOneGrant = id !== ALL && id === (this.#rejectedId ?? id);
     this.#rejectedId ??= id;
     if (!isOneGrant || this.#pauses.has(`client ${ALL}`)) this.begin('client', ALL, undefined, error);
-  }
-
-  #acceptClient(): void {
-    if (this.#rejectedId === undefined) return;
-    this.#rejectedId = undefined;
-    for (const key of this.#pauses.keys()) if (key.startsWith('client ')) this.#pauses.delete(key);
   }
 
   /** Returns the pauses that hold up a token request of the grant now. */

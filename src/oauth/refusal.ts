@@ -1,6 +1,6 @@
 import type { HttpResponse } from '../http/message.js';
 import { MIN_PART_LENGTH, withoutSecrets } from '../redaction.js';
-import { parseJson, UTF8 } from './claims.js';
+import { UTF8 } from './claims.js';
 
 /** What an answer without a usable token says, without the secrets of the request. */
 export interface Refusal {
@@ -51,7 +51,12 @@ const DESCRIPTION_FIELDS = ['error_description', 'message', 'detail', 'reason'] 
  */
 export function readRefusal({ status, body: bytes }: HttpResponse, secrets: readonly string[]): Refusal {
   const text = UTF8.decode(bytes);
-  const json = parseJson(text);
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    // A form, text or HTML.
+  }
   const sources = json === undefined ? [formFields(text)] : nestedErrors(json);
   // At the top level, a `type` is an address (RFC 9457).
   const word = firstText(sources, ERROR_FIELDS) ?? firstText(sources.slice(1), ['type']);

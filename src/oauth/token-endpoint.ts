@@ -36,8 +36,6 @@ export interface TokenEndpointOptions extends ClientRequestOptions, TokenReading
   /** Default: `invalid_grant` ends a grant, and another refusal is reported when it repeats. */
   readonly endsGrant?: EndsGrant | undefined;
   readonly tokenParams?: TokenParams | undefined;
-  /** Copied to the tokens of a tenant's strategy. */
-  readonly issuedBy?: string | undefined;
   /** Epoch milliseconds. */
   readonly clock: () => number;
 }
@@ -120,12 +118,11 @@ export class TokenEndpoint {
     // Anyone can send a code that does not come from a login. It must not pause the refreshes of all users.
     const pauses = redirectUri === undefined ? undefined : this.pauses;
     try {
-      const secrets = [code, codeVerifier ?? ''];
-      const tokens = await this.#send('authorization_code', { ...target, code, ...proof }, secrets);
-      pauses?.exchanged();
+      const tokens = await this.#send('authorization_code', { ...target, code, ...proof });
+      pauses?.acceptClient();
       return { ...tokens, scope: tokens.scope ?? scope };
     } catch (error) {
-      pauses?.exchanged(error);
+      pauses?.loginFailed(error);
       throw error;
     }
   }
@@ -138,7 +135,7 @@ export class TokenEndpoint {
    */
   async refresh(refreshToken: string, options?: TokenRequestOptions): Promise<TokenSet | undefined> {
     try {
-      const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, [refreshToken], options);
+      const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, options);
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
     } catch (error) {
       const facts = responseFactsOf(error);
@@ -159,7 +156,7 @@ export class TokenEndpoint {
 
   /** Requests tokens for the application itself. Drops a refresh token in the response: the request can be repeated. @see RFC 6749, 4.4 and 4.5 */
   async requestTokens({ grant_type, ...fields }: TokenParameters, options?: TokenRequestOptions): Promise<TokenSet> {
-    const tokens = await this.#send(grant_type, fields, secretsOf(fields), options);
+    const tokens = await this.#send(grant_type, fields, options);
     const scope = tokens.scope ?? grantedScope(fields.scope);
     return { ...tokens, scope, refreshToken: undefined, refreshTokenLifetimeMs: undefined };
   }
@@ -194,14 +191,12 @@ export class TokenEndpoint {
     );
   }
 
-  /** @param secrets Values of `fields` that no error message quotes, whatever the answer says. */
   async #send(
     grantType: string,
     fields: Readonly<Record<string, string | number>>,
-    secrets: readonly string[],
     { mayRepeat, turn }: TokenRequestOptions = {},
   ): Promise<TokenSet> {
-    const { http, clock, tokenParams, issuedBy } = this.#options;
+    const { http, clock, tokenParams } = this.#options;
     const params =
       typeof tokenParams === 'function'
         ? check.tokenParams(
@@ -209,7 +204,8 @@ export class TokenEndpoint {
             check.invoke('tokenParams', 'parameters', () => tokenParams({ grantType })),
           )
         : (tokenParams ?? {});
-    const request = this.#request.with({ grant_type: grantType }, { ...params, ...fields });
+    const parameters = { ...params, ...fields };
+    const request = this.#request.with({ grant_type: grantType }, parameters);
     const send = async (isRepeated = false): Promise<HttpResponse> => {
       try {
         return await http.send(request);
@@ -228,24 +224,26 @@ export class TokenEndpoint {
     } catch (error) {
       throw error instanceof TransportError ? unanswered(error) : error;
     }
-    const tokens = readTokenResponse(response, {
+    return readTokenResponse(response, {
       ...this.#options,
       isRenewable: grantType !== 'authorization_code',
       now: clock(),
-      secrets: [...secrets, ...secretsOf(params), ...this.#request.secrets],
+      secrets: () => [...secretsOf(parameters), ...this.#request.secrets],
       advice: (error, status) => this.#advice(grantType, error, status),
     });
-    return issuedBy === undefined ? tokens : { ...tokens, issuedBy };
   }
 }
 
 /** Parameters that an error message may quote. */
-const PUBLIC: ReadonlySet<string> = new Set(['scope', 'resource', 'audience']);
+const PUBLIC: ReadonlySet<string> = new Set(['redirect_uri', 'scope', 'resource', 'audience']);
 
-/** Returns the parameters that may be secrets. Short ones, such as ids, occur in other words. */
-function secretsOf(fields: Readonly<Record<string, string | number>>): readonly string[] {
-  const secret = Object.entries(fields).filter(([name, value]) => !PUBLIC.has(name) && `${value}`.length >= 8);
-  return secret.map(([, value]) => `${value}`);
+/** Parameters that none may quote, however short. */
+const SECRET: ReadonlySet<string> = new Set(['code', 'code_verifier', 'refresh_token']);
+
+/** Returns the parameters that may be secrets. Other short ones, such as ids, occur in other words. */
+function secretsOf(parameters: Readonly<Record<string, string | number>>): readonly string[] {
+  const texts = Object.entries(parameters).map(([name, value]) => [name, `${value}`] as const);
+  return texts.flatMap(([name, text]) => (SECRET.has(name) || (!PUBLIC.has(name) && text.length >= 8) ? text : []));
 }
 
 function unanswered(error: TransportError): Error {

@@ -47,14 +47,16 @@ export interface TokenReading {
   readonly accessTokenLifetime?: number | undefined;
   /** Maps the names of the granted scopes. */
   readonly grantedScopes?: GrantedScopes | undefined;
+  /** Copied to the tokens of a tenant's strategy. */
+  readonly issuedBy?: string | undefined;
 }
 
 /** What {@link readTokenResponse} needs beside the response. */
 export interface TokenResponseContext extends TokenReading {
   /** Arrival of the response, in epoch milliseconds. */
   readonly now: number;
-  /** Values that were sent. No message repeats them. */
-  readonly secrets: readonly string[];
+  /** Returns the secrets that were sent. No message repeats them. */
+  readonly secrets: () => readonly string[];
   /** True if the access token can be replaced, whether or not the response has a refresh token. */
   readonly isRenewable?: boolean | undefined;
   /** Returns what to do about a refusal: a sentence after a space, or nothing. `error` is `undefined` if the response has none. */
@@ -116,7 +118,7 @@ export function readTokenResponse(response: HttpResponse, context: TokenResponse
   }
   const outage = outageOf('token endpoint', response, context.now);
   if (outage) throw outage;
-  const refusal = readRefusal(response, context.secrets);
+  const refusal = readRefusal(response, context.secrets());
   const found = bodyFault ? UNREAD[bodyFault] : body && accessTokenFault(body.access_token);
   const error = refusalError(refusal, context, found);
   throw withFacts(error, { refusal, retryAfterMs: retryAfterMs(response.headers, context.now) });
@@ -157,16 +159,17 @@ function readTokenSet(body: TokenResponseFields, context: TokenResponseContext):
   const refreshTokenSeconds = secondsOf(body.refresh_token_expires_in) ?? secondsOf(body.refresh_expires_in);
   return {
     accessToken,
-    refreshToken: refreshToken === '' ? undefined : refreshToken,
+    refreshToken: refreshToken || undefined,
     lifetimeMs: isRenewable ? renewableLifetimeMs : wholeLifetime(expiresIn, claims, context),
     renewableLifetimeMs,
-    refreshTokenLifetimeMs: refreshTokenSeconds === undefined ? undefined : refreshTokenSeconds * 1000,
+    refreshTokenLifetimeMs: refreshTokenSeconds && refreshTokenSeconds * 1000,
     scope: grantedScope(body.scope, context.grantedScopes),
     claims,
     subject: subjectOf(claims),
     organizationDomain: organizationDomainOf(claims, context.organizationDomain, body),
     enterpriseUrl: context.enterpriseUrl?.(claims, body),
     params: body,
+    issuedBy: context.issuedBy,
   };
 }
 
@@ -248,7 +251,7 @@ export function grantedScope(value: unknown, map?: GrantedScopes): readonly stri
 /** Returns the error for an answer without a usable token. @param fault What is wrong with it, if known */
 function refusalError(refusal: Refusal, { advice }: TokenResponseContext, fault?: string): Error {
   const { status, body, description } = refusal;
-  const isRefusal = status >= 400 ? isObject(body) || refusal.error !== undefined : reportsError(body);
+  const isRefusal = status >= 400 ? check.isRecord(body) || refusal.error !== undefined : reportsError(body);
   if (isRefusal) {
     const error = identifierOf(refusal);
     const said = description ? ` (${description})` : '';
@@ -269,10 +272,6 @@ function reportsError(body: unknown): boolean {
   const { error, errors }: Partial<Record<'error' | 'errors', unknown>> = Object(body);
   const isError = (value: unknown) => value !== undefined && value !== null && value !== '';
   return isError(error) || isError(errors) || (typeof body === 'string' && /(?:^|&)error=/.test(body));
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function responseError(found: string, advice = ''): TokenResponseError {

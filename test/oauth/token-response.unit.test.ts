@@ -12,7 +12,7 @@ import {
 import { threats } from '../support/threats.js';
 
 const now = 1_700_000_000_000;
-const secrets = ['the-client-secret', 'the-code'];
+const secrets = () => ['the-client-secret', 'the-code'];
 const good = { access_token: 'token', token_type: 'bearer', expires_in: 7200, refresh_token: 'refresh' };
 
 function read(
@@ -43,7 +43,7 @@ async function refusalOf(...args: Parameters<typeof read>): Promise<Error & { er
 
 test('takes registered errors as they are, also where a short secret is a part of the word', async () => {
   const refused = { status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') };
-  const context = { organizationDomain: () => undefined, now: 0, secrets: ['r', 'grant'] };
+  const context = { organizationDomain: () => undefined, now: 0, secrets: () => ['r', 'grant'] };
   expect(() => readTokenResponse(refused, context)).toThrow(expect.objectContaining({ error: 'invalid_grant' }));
 });
 
@@ -204,7 +204,7 @@ describe('the words of a refusal', () => {
     const deep = `${'['.repeat(5_000)}"ijklmnop"${']'.repeat(5_000)}`;
     const answers = echoes.flatMap((echo) => [`<p>${echo}</p>`, { [echo]: [{ message: echo }], message: echo }]);
     for (const said of [...answers, deep]) {
-      const error = await refusalOf(said, 400, {}, { secrets: [secret, secret.slice(0, 8), '\ud800'] });
+      const error = await refusalOf(said, 400, {}, { secrets: () => [secret, secret.slice(0, 8), '\ud800'] });
       const shown = `${error.message} ${inspect(responseFactsOf(error).refusal, { depth: 99 })}`;
       expect(shown).toMatch(/^The token endpoint .*(\[…\]|\[\s*undefined\s*\])/s);
       for (const echo of echoes) expect(shown).not.toContain(echo);
@@ -219,7 +219,7 @@ describe('the words of a refusal', () => {
     expect((await refusalOf({ error: `x_${long}` }, 400)).error).toBe('unrecognized_error');
     expect((await refusalOf({ error: 'Its_own.word-2' }, 400)).error).toBe('Its_own.word-2');
     // An empty secret is part of every word.
-    expect((await refusalOf({ error }, 400, {}, { secrets: [''] })).error).toBe(error);
+    expect((await refusalOf({ error }, 400, {}, { secrets: () => [''] })).error).toBe(error);
   });
 });
 

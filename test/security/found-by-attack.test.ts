@@ -61,7 +61,7 @@ test(
 
 test('a refusal whose error is a token that was never sent does not show it', threats(24), async () => {
   const error = 'A9f3c0d1e2b4a5968778695a4b3c2d1e0f';
-  const context = { organizationDomain: () => undefined, now: 0, secrets: ['another'], refusesWithSuccess: false };
+  const context = { organizationDomain: () => undefined, now: 0, secrets: () => ['another'] };
   const read = async () =>
     readTokenResponse({ status: 400, headers: {}, body: Buffer.from(JSON.stringify({ error })) }, context);
   const refusal = await read().catch((reason: unknown) => reason);
