@@ -182,6 +182,14 @@ export interface TenantSettings {
   readonly carryOver: (former: object, next: object) => void;
 }
 
+/** Key of a check in the emulator's options: a test that uses it must not send codes and secrets to another service. */
+const EMULATOR = Symbol.for('passport-oauth-app.emulator');
+
+interface InternalOptions {
+  readonly [TENANT]?: TenantSettings;
+  readonly [EMULATOR]?: (options: object) => readonly [option: string, problem: string] | undefined;
+}
+
 /** Options that always have a value, and are used as they are given. */
 type Given =
   | ('authUrl' | 'baseUrl' | 'clientID' | 'callbackURL' | 'name' | 'pkce' | 'passReqToCallback')
@@ -349,7 +357,7 @@ export function resolveOptions(options: unknown): Settings {
       'expected together with a function enterpriseBaseUrl, and not without one',
     );
   refuseHeader(headers, accessTokenHeader);
-  const { [TENANT]: tenant }: { readonly [TENANT]?: TenantSettings } = Object(options);
+  const { [TENANT]: tenant, [EMULATOR]: findForeign }: InternalOptions = Object(options);
   const settings: Settings = Object.freeze({
     ...others,
     name: tenant === undefined ? others.name : nameOfTenant(others.name, tenant.tenant),
@@ -362,7 +370,8 @@ export function resolveOptions(options: unknown): Settings {
     cache: cache && { max: cache.max, ttlMs: cache.ttl * 1000 },
   });
   refuseDefaultPaths(settings);
-  refuseToLeaveEmulator(Object(options), settings);
+  const [option, problem] = findForeign?.(Object(options)) ?? [];
+  if (option !== undefined) throw check.optionError(option, `${problem}`);
   return settings;
 }
 
@@ -380,39 +389,6 @@ function refuseDefaultPaths(settings: Settings): void {
     const path = DEFAULTS[pathOption];
     if (settings[pathOption] === path && settings[option]?.replace(/\/+$/, '').endsWith(path))
       throw check.optionError(option, `expected the address without ${path}, which is added to it`);
-  }
-}
-
-/** Marks the emulator's options with its address. */
-const EMULATOR = Symbol.for('passport-oauth-app.emulator');
-
-const ADDRESSES = [
-  'authUrl',
-  'baseUrl',
-  'enterpriseBaseUrl',
-  'authorizationPath',
-  'tokenPath',
-  'revocationPath',
-] as const;
-
-/** Throws if a test that uses the emulator would send codes and secrets to another service. @throws ConfigurationError */
-function refuseToLeaveEmulator(options: object, settings: Settings): void {
-  const emulator: unknown = Reflect.get(options, EMULATOR);
-  if (typeof emulator !== 'string' || !URL.canParse(emulator)) return;
-  const { hostname } = new URL(emulator);
-  const addresses = [
-    ...ADDRESSES.map((option) => [option, settings[option] ?? ''] as const),
-    ...settings.origins.map((origin) => ['origins', origin] as const),
-    ...(settings.enterpriseHosts?.samples ?? []).map((sample) => ['enterpriseHosts', sample] as const),
-  ];
-  for (const [option, address] of addresses) {
-    const url = /^https?:/.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
-    if (!url || check.LOOPBACK_HOST.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
-    const expected = `expected an address of the emulator, got ${url.origin}`;
-    throw check.optionError(
-      option,
-      `${expected}: these options are spread over those of service.options. Spread service.options last`,
-    );
   }
 }
 

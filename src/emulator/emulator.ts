@@ -8,7 +8,14 @@ import { type Application, Applications, type EmulatorUser, type Registration, U
 import { Embedding, type EmbedOptions } from './embedding.js';
 import { type Endpoint, type Fault, Faults } from './faults.js';
 import { Grants } from './grants.js';
-import { addressedOrganization, addressedTenant, isOwnHost, type Listener, listen } from './hosts.js';
+import {
+  addressedOrganization,
+  addressedTenant,
+  foreignAddressFinder,
+  isOwnHost,
+  type Listener,
+  listen,
+} from './hosts.js';
 import { type Identity, identityOf } from './identities.js';
 import { type Installation, Installations, type InstallOptions, type Uninstallation } from './installations.js';
 import { createVisits, type Visits } from './log-in.js';
@@ -24,7 +31,7 @@ import { Controls, StateFile } from './state.js';
 import { statusPage } from './status-page.js';
 import { serveToken } from './token-endpoint.js';
 
-/** Marks the options, also where others are spread over them: the strategy refuses addresses outside loopback then. */
+/** Key of the check for addresses of other services, in the options: it is there too where others are spread over them. */
 const EMULATOR = Symbol.for('passport-oauth-app.emulator');
 
 /** Addresses and credentials of the service, and the options of its profile, to be spread into the options of a strategy. */
@@ -327,7 +334,7 @@ function createEmulator(
     const origin = originOf(tenant);
     const { clientID, clientSecret } = application;
     const own = { authUrl: origin, baseUrl: origin, clientID, clientSecret };
-    return Object.freeze({ ...own, ...profileOptions(profile), [EMULATOR]: origin });
+    return Object.freeze({ ...own, ...profileOptions(profile), [EMULATOR]: foreignAddressFinder(origin) });
   };
   controls.originOf = originOf;
   controls.tenants = () => options.tenants.map((tenant) => ({ tenant, options: optionsOf(tenant) }));
@@ -341,7 +348,7 @@ function createEmulator(
       clientID,
       clientSecret,
       ...profileOptions(profile),
-      [EMULATOR]: addresses.authUrl,
+      [EMULATOR]: foreignAddressFinder(addresses.authUrl),
     }),
     optionsOf,
     requests: requests.requests,

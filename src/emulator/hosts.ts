@@ -187,3 +187,35 @@ function bind(server: Server, host: string, port: number): Promise<number> {
 function isTaken(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
 }
+
+const ADDRESS_OPTIONS = [
+  ...['authUrl', 'baseUrl', 'enterpriseBaseUrl', 'authorizationPath', 'tokenPath', 'revocationPath', 'origins'],
+];
+
+/** Makes the check of a strategy's options: it returns one with an address of another service, and what is wrong with it. */
+export function foreignAddressFinder(
+  emulator: string,
+): (options: Readonly<Record<string, unknown>>) => readonly [option: string, problem: string] | undefined {
+  const { hostname } = new URL(emulator);
+  return (options) => {
+    const { enterpriseHosts = [] } = options;
+    const addresses = [
+      ...ADDRESS_OPTIONS.flatMap((option) =>
+        [options[option]].flat().map((address) => [option, `${address}`] as const),
+      ),
+      ...[enterpriseHosts]
+        .flat()
+        .map((host) => ['enterpriseHosts', `https://${String(host).replace('*', 'organization')}`] as const),
+    ];
+    for (const [option, address] of addresses) {
+      const url = /^https?:/i.test(address) ? new URL(address.replace('{domain}', 'organization')) : undefined;
+      if (!url || loopback.test(url.hostname) || `.${url.hostname}`.endsWith(`.${hostname}`)) continue;
+      const expected = `expected an address of the emulator, got ${url.origin}`;
+      return [
+        option,
+        `${expected}: these options are spread over those of service.options. Spread service.options last`,
+      ];
+    }
+    return undefined;
+  };
+}

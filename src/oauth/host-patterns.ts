@@ -30,11 +30,6 @@ export class HostPatterns {
     return new HostPatterns(value.map((entry) => patternOf(option, entry)));
   }
 
-  /** A URL of each entry. */
-  get samples(): readonly string[] {
-    return this.entries.map(({ host, isBelow }) => `https://${isBelow ? 'organization.' : ''}${host}`);
-  }
-
   /** Returns true if a URL has no credentials and leads to one of the hosts. */
   allows(url: URL): boolean {
     if (url.username !== '' || url.password !== '') return false;
