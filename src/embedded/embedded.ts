@@ -1,8 +1,7 @@
 import { optionError } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import type { Handler } from '../middleware/api-client.js';
+import { type Handler, refuseFramework } from '../middleware/api-client.js';
 import { FRAME_GATE, type FrameGateReader } from '../middleware/require-authorization.js';
-import { refuseFramework } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { loadAhead, succeedOnce } from '../waiting.js';
 import type { Frame } from './frame.js';

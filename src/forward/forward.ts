@@ -1,7 +1,12 @@
 import { readOptions } from '../checks.js';
 import { ofStrategy } from '../errors.js';
-import { clientProperty, type Handler, type ManyStrategies, manyHandlers } from '../middleware/api-client.js';
-import { refuseFramework } from '../session/visit.js';
+import {
+  clientProperty,
+  type Handler,
+  type ManyStrategies,
+  manyHandlers,
+  refuseFramework,
+} from '../middleware/api-client.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import { loadAhead, succeedOnce } from '../waiting.js';
 import { AllowList } from './allow-list.js';

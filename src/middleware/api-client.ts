@@ -1,6 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { type Optional, optionError, readOptions, withDefault } from '../checks.js';
-import { refuseFramework } from '../session/visit.js';
+import { ofStrategy } from '../errors.js';
+import { frameworkError } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 
 /** A handler that Express 4, Express 5 and Connect all accept. */
@@ -64,4 +65,24 @@ export function apiClient(strategy: Strategy | ManyStrategies, options: ApiClien
     if (pending === undefined) next();
     else pending.then(next);
   };
+}
+
+/**
+ * Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none.
+ *
+ * @param strategyName Named in the error.
+ */
+export function refuseFramework(
+  req: IncomingMessage,
+  response: unknown,
+  next: unknown,
+  strategyName: string | undefined,
+): boolean {
+  // Node's own, with whatever prototype Express has put in front: nothing else to check in nearly all requests.
+  if (response instanceof ServerResponse && req instanceof IncomingMessage) return false;
+  const error = ofStrategy(frameworkError(req, response), strategyName);
+  if (!error) return false;
+  if (typeof next !== 'function') throw error;
+  next(error);
+  return true;
 }

@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { readOptions } from '../checks.js';
 import { closedError, ofStrategy } from '../errors.js';
 import { passportRecordOf, polyfillSessionMethods, sessionOf, settleInStore, userOf } from '../session/session.js';
-import { refuseFramework, refuseOldPassport, Visit } from '../session/visit.js';
+import { refuseOldPassport, Visit } from '../session/visit.js';
 import type { Runtime } from '../strategy/runtime.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
-import { type Handler, type ManyStrategies, manyHandlers } from './api-client.js';
+import { type Handler, type ManyStrategies, manyHandlers, refuseFramework } from './api-client.js';
 
 /**
  * Creates middleware that deletes the request's grant, ends the Passport login, and calls the next handler. A request with

@@ -3,8 +3,8 @@ import { ApiClient, partsOf } from '../api/api-client.js';
 import { optionError, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { clientsOf } from '../session/request-clients.js';
-import { isPageRequest, isPrefetch, refuseFramework, Visit } from '../session/visit.js';
-import { clientProperty, type Handler, strategyNames } from './api-client.js';
+import { isPageRequest, isPrefetch, Visit } from '../session/visit.js';
+import { clientProperty, type Handler, refuseFramework, strategyNames } from './api-client.js';
 import { isCallback, isLoginRoute, loginFor, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
 
 /** Options of `requireAuthorization`. */

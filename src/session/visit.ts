@@ -1,6 +1,6 @@
-import { type IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { parseCookie } from 'cookie';
-import { ConfigurationError, ofStrategy } from '../errors.js';
+import { ConfigurationError } from '../errors.js';
 
 /** The cookies of a request by name, decoded; of several with one name the first. */
 export type Cookies = Readonly<Record<string, string | undefined>>;
@@ -159,26 +159,6 @@ export function frameworkError(req: IncomingMessage, response: unknown): Configu
       : `Expected a response of Node, got ${isObject ? `an object without ${missing.join(', ')}` : String(response)}. In Koa use koa-connect, and mount express-session, passport and this package with it as in Connect: koa-passport does not work. A double in a unit test needs these methods, as those of node-mocks-http have.`,
     { code: 'ERR_FRAMEWORK' },
   );
-}
-
-/**
- * Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none.
- *
- * @param strategyName Named in the error.
- */
-export function refuseFramework(
-  req: IncomingMessage,
-  response: unknown,
-  next: unknown,
-  strategyName: string | undefined,
-): boolean {
-  // Node's own, with whatever prototype Express has put in front: nothing else to check in nearly all requests.
-  if (response instanceof ServerResponse && req instanceof IncomingMessage) return false;
-  const error = ofStrategy(frameworkError(req, response), strategyName);
-  if (!error) return false;
-  if (typeof next !== 'function') throw error;
-  next(error);
-  return true;
 }
 
 /**

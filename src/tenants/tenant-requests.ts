@@ -5,13 +5,13 @@ import { nameOfTenant, OAuthAppError, ofStrategy, publicName } from '../errors.j
 import { authenticate, passOn, readCallbackQuery } from '../login/authenticate.js';
 import type { PassportActions, RouteOptions } from '../login/login-context.js';
 import { tokensOfLogin } from '../login/pending-logins.js';
-import type { Handler } from '../middleware/api-client.js';
+import { type Handler, refuseFramework } from '../middleware/api-client.js';
 import { endPassportLogin } from '../middleware/logout.js';
 import { GrantCredentials } from '../refresh/grant-credentials.js';
 import { cookieToken } from '../session/cookies.js';
 import { failedSource, NO_GRANT_SOURCE } from '../session/request-clients.js';
 import { polyfillSessionMethods, sessionOf, settle } from '../session/session.js';
-import { refuseFramework, Visit } from '../session/visit.js';
+import { Visit } from '../session/visit.js';
 import { runtimeOf, type Strategy } from '../strategy/strategy.js';
 import type { Directory } from './directory.js';
 import { TenantError, unknownTenant } from './tenant-error.js';

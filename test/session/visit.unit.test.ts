@@ -2,9 +2,10 @@ import { type IncomingHttpHeaders, type IncomingMessage, ServerResponse } from '
 import { expect, test, vi } from 'vitest';
 import { ConfigurationError } from '../../src/errors.js';
 import { routedPathOf } from '../../src/login/begin-login.js';
+import { refuseFramework } from '../../src/middleware/api-client.js';
 import { locationOf, redirect } from '../../src/session/return-to.js';
 import { callOnce, settle } from '../../src/session/session.js';
-import { frameworkError, isSameOrigin, refuseFramework, Visit } from '../../src/session/visit.js';
+import { frameworkError, isSameOrigin, Visit } from '../../src/session/visit.js';
 import { overTls, requestOf, throughProxy, turns } from './fixture.js';
 
 test.for<[prefix: string | undefined, url: string, added?: object]>([
