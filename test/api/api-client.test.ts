@@ -7,6 +7,7 @@ import { FormData as UndiciFormData } from 'undici';
 import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import type { ApiError } from '../../src/api/api-error.js';
 import { NotAuthorizedError } from '../../src/errors.js';
+import * as broken from '../support/broken-answers.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { threats } from '../support/threats.js';
@@ -215,21 +216,21 @@ describe('an answer that is no success is an ApiError', () => {
   });
 
   test('and HTML is data, on errors and on successes', async () => {
-    server.next(faulty.html(500));
+    server.next(broken.html(500));
     expect((await failure(client.get('/projects'))).data).toMatch(/^<!doctype html>/);
-    server.next(faulty.html());
+    server.next(broken.html());
     expect(await client.get('/projects')).toMatch(/^<!doctype html>/);
   });
 
   test('and so is invalid JSON, too large a response, and a damaged one', async () => {
-    server.next(faulty.badJson('{"canary": '));
+    server.next(broken.badJson('{"canary": '));
     const error = await failure(client.get('/projects'));
     expect(error).toMatchObject({ name: 'ApiError', code: 'ERR_API_RESPONSE', status: 502, data: '{"canary": ' });
     expect(inspect(error)).not.toMatch(/canary/);
     const small = createFixture(server.origin, { maxResponseBytes: 100, http: http });
     server.next(faulty.json('x'.repeat(101)));
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
-    server.next(faulty.chainedEncodings());
+    server.next(broken.chainedEncodings());
     expect(await failure(small.client.get('/projects'))).toMatchObject({ code: 'ERR_API_RESPONSE', status: 502 });
   });
 
@@ -326,7 +327,7 @@ describe('a failed try', () => {
   });
 
   test('of POST that left is the only one', threats(38), async () => {
-    for (const behaviour of [faulty.reset(), faulty.truncated()]) {
+    for (const behaviour of [faulty.reset(), broken.truncated()]) {
       server.next(behaviour);
       const reset = { name: 'ServiceUnavailableError', status: 503, cause: { kind: 'reset', sent: true } };
       await expect(client.post('/projects', { json: {} })).rejects.toMatchObject(reset);
@@ -345,7 +346,7 @@ describe('a failed try', () => {
   });
 
   test('that takes too long is the only one', threats(37), async () => {
-    server.always(faulty.drip(5));
+    server.always(broken.drip(5));
     await expect(fastForward(() => client.get('/projects'), isReceived)).rejects.toMatchObject(timeout);
     expect(server.requests).toHaveLength(1);
   });
@@ -353,7 +354,7 @@ describe('a failed try', () => {
   test('no error of any fault shows the token', threats(24), async () => {
     const echo: faulty.Behaviour = (socket, { headers }) =>
       socket.end(`HTTP/1.1 200 OK\r\nx: ${headers.authorization}\r\nbroken header ${headers.authorization}\r\n\r\n`);
-    const faults = [faulty.reset(), faulty.hang(), faulty.truncated(), faulty.badJson(tokenOf('first')), echo];
+    const faults = [faulty.reset(), faulty.hang(), broken.truncated(), broken.badJson(tokenOf('first')), echo];
     for (const behaviour of faults) server.next(behaviour);
     const post = () => failure(client.post('/projects', { json: {} }));
     // The second one, which hangs, takes its time.
@@ -504,17 +505,17 @@ describe('a stream', () => {
   });
 
   test('ends its request when it is destroyed', async () => {
-    server.next(faulty.drip(5));
+    server.next(broken.drip(5));
     const { body } = await client.stream('GET', '/export');
     body.destroy();
     await expect.poll(() => server.open).toBe(0);
   });
 
   test('that breaks fails with an error of this package', async () => {
-    server.next(faulty.truncated());
-    const broken = await client.stream('GET', '/export');
-    await expect(text(broken.body)).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
-    server.next(faulty.drip(60_000));
+    server.next(broken.truncated());
+    const cut = await client.stream('GET', '/export');
+    await expect(text(cut.body)).rejects.toMatchObject({ name: 'ServiceUnavailableError', status: 503 });
+    server.next(broken.drip(60_000));
     let isBegun = false;
     const slow = fastForward(
       async () => {
@@ -525,7 +526,7 @@ describe('a stream', () => {
       () => isBegun,
     );
     await expect(slow).rejects.toMatchObject({ code: 'ERR_SERVICE_TIMEOUT' });
-    server.next(faulty.drip(5));
+    server.next(broken.drip(5));
     const controller = new AbortController();
     const aborted = await client.stream('GET', '/export', { signal: controller.signal });
     aborted.body.once('data', () => controller.abort());

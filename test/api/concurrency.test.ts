@@ -4,6 +4,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { describe, expect, test, vi } from 'vitest';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
+import * as broken from '../support/broken-answers.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { orSample } from '../support/sample.js';
@@ -65,7 +66,7 @@ describe('concurrency', () => {
     threats(130),
     async () => {
       const { client, source } = createFixture(server.origin, { concurrency: 1 });
-      server.next(faulty.huge(1e6));
+      server.next(broken.huge(1e6));
       const { body } = await client.stream('GET', '/download');
       const waiting = client.get('/next');
       await new Promise((resolve) => setImmediate(resolve));
@@ -169,7 +170,7 @@ describe('a place is given back', threats(66), () => {
       } satisfies Dispatcher.DispatchHandler);
     });
     const { client } = createFixture(server.origin, { concurrency: 1, http: new HttpClient({ dispatcher }) });
-    server.next(faulty.drip(5));
+    server.next(broken.drip(5));
     await client.stream('GET', '/download').then(
       ({ body }) => body.destroy(),
       () => {},
@@ -181,7 +182,7 @@ describe('a place is given back', threats(66), () => {
   test('an unread stream keeps its place: a call that waits is rejected in time, with the remedy, and no other with it', async () => {
     stopTime();
     const { client } = createFixture(server.origin, { concurrency: 1, timeoutMs: 5_000 });
-    server.next(faulty.huge(50e6));
+    server.next(broken.huge(50e6));
     // Its own limit keeps the place for longer than that of a call.
     const { body } = await client.stream('GET', '/download', { timeout: 60_000 });
     const first = client.get('/first').catch((reason: unknown) => reason);

@@ -5,6 +5,7 @@ import { deflateRawSync, gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import type { ApiClient } from '../../src/api/api-client.js';
 import { NotAuthorizedError } from '../../src/errors.js';
+import * as broken from '../support/broken-answers.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { threats } from '../support/threats.js';
@@ -132,7 +133,7 @@ describe('fetch returns a Response', () => {
 
   test('that is received as fast as it is read', async () => {
     const counted = { bytes: 0 };
-    server.next(faulty.huge(100e6, counted));
+    server.next(broken.huge(100e6, counted));
     const response = await client.fetch('/export');
     const reader = response.body?.getReader();
     await reader?.read();
@@ -142,7 +143,7 @@ describe('fetch returns a Response', () => {
   });
 
   test('that is cancelled before and between its parts, which ends the request and nothing else', async () => {
-    server.always(faulty.huge(1e6));
+    server.always(broken.huge(1e6));
     const uncaught: unknown[] = [];
     const onUncaught = (error: unknown) => void uncaught.push(error);
     process.on('uncaughtException', onUncaught);
@@ -367,7 +368,7 @@ describe('fetch obeys', () => {
     await expect(client.fetch('/projects', { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     for (const why of [undefined, 'not an error']) {
       const controller = new AbortController();
-      server.next(faulty.drip(5));
+      server.next(broken.drip(5));
       const response = await client.fetch('/projects', { signal: controller.signal });
       const reading = expect(response.text()).rejects.toMatchObject({ name: 'AbortError' });
       controller.abort(why);

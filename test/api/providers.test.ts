@@ -2,6 +2,7 @@ import * as providers from 'passport-oauth-app/providers';
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import type { StrategyOptions } from '../../src/options.js';
 import { resolveOptions } from '../../src/options.js';
+import * as broken from '../support/broken-answers.js';
 import { withoutPauses } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { open, projects, visit, whoami, world } from '../support/one-world.js';
@@ -81,11 +82,11 @@ test('a provider of one’s own is an object of this type', () => {
 });
 
 test.each<[string, faulty.Behaviour, number, string]>([
-  ['HTML of a proxy', faulty.html(403), 403, 'GET /api/v2/projects: status 403'],
+  ['HTML of a proxy', broken.html(403), 403, 'GET /api/v2/projects: status 403'],
   ['JSON in another shape', faulty.json({ message: 'Gateway' }, 403), 403, 'GET /api/v2/projects: status 403'],
   [
     'invalid JSON, with a success',
-    faulty.badJson('<Gateway>'),
+    broken.badJson('<Gateway>'),
     502,
     'GET /api/v2/projects: the body is not valid JSON',
   ],

@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ApiClient } from '../../src/api/api-client.js';
+import * as broken from '../support/broken-answers.js';
 import * as faulty from '../support/faulty-server.js';
 import { stopTime } from '../support/stop-time.js';
 import { threats } from '../support/threats.js';
@@ -28,7 +29,7 @@ function openEvents(headers: Record<string, string> = {}): faulty.Behaviour {
 }
 
 /** More than all buffers on the way hold. */
-const large: faulty.Behaviour = (socket, received) => faulty.huge(50e6)(socket, received);
+const large: faulty.Behaviour = (socket, received) => broken.huge(50e6)(socket, received);
 const compressed = faulty.answer(200, { 'content-encoding': 'gzip' }, gzipSync(randomBytes(20e6)));
 
 /** Collects garbage until it has had this effect, within limits. */
@@ -123,7 +124,7 @@ describe('the reader of a body that somebody still has pauses', threats(80), () 
   );
 
   test('for some minutes and reads on: nothing is lost', async () => {
-    server.next(faulty.huge(3e6));
+    server.next(broken.huge(3e6));
     const { body } = await client.stream('GET', '/export');
     let length = 0;
     let pauses = 0;

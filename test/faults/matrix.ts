@@ -1,19 +1,6 @@
 import { gzipSync } from 'node:zlib';
-import {
-  answer,
-  type Behaviour,
-  chainedEncodings,
-  drip,
-  hang,
-  hangUp,
-  html,
-  huge,
-  json,
-  type ReceivedRequest,
-  raw,
-  reset,
-  truncated,
-} from '../support/faulty-server.js';
+import { chainedEncodings, drip, hangUp, html, huge, truncated } from '../support/broken-answers.js';
+import { answer, type Behaviour, hang, json, type ReceivedRequest, raw, reset } from '../support/faulty-server.js';
 
 /** How one request of a browser ends: status, name of the error where there is one, and requests or connections at the service. */
 export type Expected = readonly [status: number, error: string, requests: number];

@@ -9,18 +9,10 @@ import express from 'express';
 import { ConfigurationError, forward, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { huge } from '../support/broken-answers.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
-import {
-  answer,
-  type FaultyServer,
-  hang,
-  head,
-  huge,
-  json,
-  reset,
-  startFaultyServer,
-} from '../support/faulty-server.js';
+import { answer, type FaultyServer, hang, head, json, reset, startFaultyServer } from '../support/faulty-server.js';
 import { mayLeave } from '../support/may-leave.js';
 import { browser, clock, loggedIn, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';

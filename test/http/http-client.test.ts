@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { StreamedExchange } from '../../src/fetch/streamed-exchange.js';
 import { HttpClient, lookupHost } from '../../src/http/http-client.js';
 import type { HttpRequest } from '../../src/http/message.js';
+import * as broken from '../support/broken-answers.js';
 import { fastForward } from '../support/fast-forward.js';
 import * as faulty from '../support/faulty-server.js';
 import { stopTime } from '../support/stop-time.js';
@@ -102,7 +103,7 @@ describe('nothing left', threats(36), () => {
 describe('the limit of time holds', threats(37), () => {
   test.each([
     ['a service that never answers', faulty.hang()],
-    ['a slow drip', faulty.drip(5)],
+    ['a slow drip', broken.drip(5)],
   ])('over %s', async (_name, behaviour) => {
     server.next(behaviour);
     const failure = fastForward(() => http.send(request()), isReceived);
@@ -134,8 +135,8 @@ describe('the limit of time holds', threats(37), () => {
 describe('the request left', threats(38), () => {
   test.each([
     ['a reset', faulty.reset()],
-    ['a hang-up', faulty.hangUp()],
-    ['a truncated body', faulty.truncated()],
+    ['a hang-up', broken.hangUp()],
+    ['a truncated body', broken.truncated()],
   ])('%s is told as such', async (_name, behaviour) => {
     server.next(behaviour);
     await expect(http.send(request({ method: 'POST' }))).rejects.toMatchObject({ kind: 'reset', sent: true });
@@ -156,13 +157,13 @@ describe('the limit of size holds', threats(31), () => {
 
   test('over 100 MB that are not, of which little is received', async () => {
     const sent = { bytes: 0 };
-    server.next(faulty.huge(100e6, sent));
+    server.next(broken.huge(100e6, sent));
     await expect(http.send(request({ maxBytes: 64 * 1024 }))).rejects.toMatchObject({ kind: 'too-large' });
     expect(sent.bytes).toBeLessThan(20e6);
   });
 
   test('over a gzip bomb', async () => {
-    server.next(await faulty.gzipBomb(100e6));
+    server.next(await broken.gzipBomb(100e6));
     await expect(http.send(request({ maxBytes: 128 * 1024 }))).rejects.toMatchObject({ kind: 'too-large' });
   });
 
@@ -193,7 +194,7 @@ describe('content encodings', () => {
   });
 
   test.each([
-    ['chained ones', faulty.chainedEncodings(), 'gzip, gzip'],
+    ['chained ones', broken.chainedEncodings(), 'gzip, gzip'],
     ['an unknown one', faulty.answer(200, { 'content-encoding': 'zstd' }, 'x'), 'zstd'],
     ['one of the names of Object', faulty.answer(200, { 'content-encoding': 'constructor' }, 'x'), 'constructor'],
   ])('%s are left as they are, and stay in the headers', async (_name, behaviour, encoding) => {
@@ -270,7 +271,7 @@ describe('a dispatcher of the user', () => {
       () => server.requests.length > sent,
     );
     await expect(late).rejects.toMatchObject({ kind: 'timeout', sent: true });
-    server.next(faulty.huge(3e6));
+    server.next(broken.huge(3e6));
     const { body } = await stream(own);
     let length = 0;
     for await (const chunk of body) length += chunk.length;
@@ -323,7 +324,7 @@ const controller = { aborted: false, paused: false, reason: null, abort: idle, p
 describe('a stream', () => {
   test('is there with its headers, and is received as fast as it is read', async () => {
     const sent = { bytes: 0 };
-    server.next(faulty.huge(100e6, sent));
+    server.next(broken.huge(100e6, sent));
     const { status, body } = await stream();
     expect(status).toBe(200);
     await once(body, 'readable');
@@ -342,7 +343,7 @@ describe('a stream', () => {
   });
 
   test.each([
-    ['cut short', faulty.truncated(), 'reset'],
+    ['cut short', broken.truncated(), 'reset'],
     ['damaged', faulty.answer(200, { 'content-encoding': 'gzip' }, 'not gzip at all'), 'encoding'],
     ['damaged, with brotli,', faulty.answer(200, { 'content-encoding': 'br' }, 'not brotli at all'), 'encoding'],
   ])('that is %s fails', async (_name, behaviour, kind) => {
@@ -446,7 +447,7 @@ test('a closed client lets running requests end and refuses later ones', async (
 
 test('a closed client waits for an unread stream for a limited time', async () => {
   const own = new HttpClient({ graceMs: 30 });
-  server.next(faulty.huge(100e6));
+  server.next(broken.huge(100e6));
   const { body } = await stream(own);
   await own.close();
   await expect(text(body)).rejects.toMatchObject({ name: 'TransportError' });

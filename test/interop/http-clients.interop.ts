@@ -17,6 +17,7 @@ import {
   startApiForEachTest,
   tokenOf,
 } from '../api/fixture.js';
+import * as broken from '../support/broken-answers.js';
 import * as faulty from '../support/faulty-server.js';
 import { withGraphQL, withKy, withOpenApi, withTheSdk } from './another-client.js';
 
@@ -205,9 +206,9 @@ describe('the official SDK over crowdinHttpClient', () => {
   });
 
   test.each<[string, faulty.Behaviour, number, RegExp]>([
-    ['HTML of a proxy', faulty.html(403), 403, /GET \/api\/v2\/projects\/9: status 403$/],
+    ['HTML of a proxy', broken.html(403), 403, /GET \/api\/v2\/projects\/9: status 403$/],
     ['JSON in another shape', faulty.json({ message: 'Gateway' }, 403), 403, /: status 403$/],
-    ['invalid JSON, with a success', faulty.badJson('<Gateway>'), 502, /the body is not valid JSON$/],
+    ['invalid JSON, with a success', broken.badJson('<Gateway>'), 502, /the body is not valid JSON$/],
   ])('keeps the status of %s, and quotes nothing of it', async (_what, behaviour, code, message) => {
     const sdk = sdkOf();
     server.next(behaviour);

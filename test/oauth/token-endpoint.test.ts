@@ -3,14 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
 import { TokenEndpoint, type TokenEndpointOptions } from '../../src/oauth/token-endpoint.js';
 import { Secret } from '../../src/redaction.js';
-import {
-  answer,
-  type FaultyServer,
-  hangUp,
-  json,
-  REFUSING_ORIGIN,
-  startFaultyServer,
-} from '../support/faulty-server.js';
+import { hangUp } from '../support/broken-answers.js';
+import { answer, type FaultyServer, json, REFUSING_ORIGIN, startFaultyServer } from '../support/faulty-server.js';
 import { threats } from '../support/threats.js';
 
 const good = { access_token: 'token', token_type: 'bearer', expires_in: 7200, refresh_token: 'refresh' };

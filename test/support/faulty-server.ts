@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { createGzip, gzipSync } from 'node:zlib';
 
 /** One request as it came over the wire. */
 export interface ReceivedRequest {
@@ -17,37 +16,24 @@ export interface ReceivedRequest {
 /** What the server does with a request. It owns the connection from then on. */
 export type Behaviour = (socket: Socket, request: ReceivedRequest) => void;
 
-/** A server that does exactly what it is told, down to the bytes. */
-export interface FaultyServer {
-  readonly origin: string;
-  readonly port: number;
-  /** Every request received so far. */
-  readonly requests: readonly ReceivedRequest[];
-  /** Connections that are open now. */
-  readonly open: number;
-  /** For the next request, or the next `times` requests. */
-  next(behaviour: Behaviour, times?: number): void;
-  /** For all requests that nothing else is said about. Default: an empty JSON object. */
-  always(behaviour: Behaviour): void;
-  /** Resolves when the n-th request is there. */
-  received(count: number): Promise<void>;
-  /** May be called more than once. */
-  close(): Promise<void>;
-}
+export type FaultyServer = Awaited<ReturnType<typeof startFaultyServer>>;
 
-/** Starts a faulty server on a free port of 127.0.0.1. */
-export async function startFaultyServer(): Promise<FaultyServer> {
+/** Starts a server on a free port of 127.0.0.1 that does exactly what it is told, down to the bytes. */
+export async function startFaultyServer() {
   const requests: ReceivedRequest[] = [];
   const planned: Behaviour[] = [];
   const sockets = new Set<Socket>();
-  let usual: Behaviour = json({});
+  let usual = json({});
   // It reads requests alone: answers are written to the socket.
   const server = createServer({ noDelay: true, requestTimeout: 0, maxHeaderSize: 1e6 }, async (message) => {
-    const request = await whole(message).catch(() => undefined);
-    if (request === undefined) return;
+    const { method = '', url: target = '', headersDistinct } = message;
+    const body = await buffer(message).catch(() => undefined);
+    // The client has left before the end of its request.
+    if (body === undefined) return;
+    const lines = Object.entries(headersDistinct).map(([name, values]) => [name, values?.at(-1)]);
+    const request = { method, target, headers: Object.fromEntries(lines), body };
     requests.push(request);
-    const behaviour = planned.shift() ?? usual;
-    behaviour(message.socket, request);
+    (planned.shift() ?? usual)(message.socket, request);
     server.emit('received');
   });
   server.on('connection', (socket) => {
@@ -55,25 +41,28 @@ export async function startFaultyServer(): Promise<FaultyServer> {
     socket.on('error', () => {}).on('close', () => sockets.delete(socket));
   });
   const closed = once(server, 'close');
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   return {
     origin: `http://127.0.0.1:${port}`,
     port,
-    requests,
+    /** Every request received so far. */
+    requests: requests as readonly ReceivedRequest[],
+    /** Connections that are open now. */
     get open() {
       return sockets.size;
     },
-    next: (behaviour, times = 1) => {
-      planned.push(...Array.from({ length: times }, () => behaviour));
-    },
-    always: (behaviour) => {
+    /** For the next request, or the next `times` requests. */
+    next: (behaviour: Behaviour, times = 1) => void planned.push(...Array<Behaviour>(times).fill(behaviour)),
+    /** For all requests that nothing else is said about. Default: an empty JSON object. */
+    always: (behaviour: Behaviour) => {
       usual = behaviour;
     },
-    received: async (count) => {
+    /** Resolves when the n-th request is there. */
+    received: async (count: number) => {
       while (requests.length < count) await once(server, 'received');
     },
+    /** May be called more than once. */
     close: async () => {
       for (const socket of sockets) socket.destroy();
       server.close();
@@ -85,33 +74,23 @@ export async function startFaultyServer(): Promise<FaultyServer> {
 /** An origin where nobody listens: no system gives a port below 1024 to a process that asks for a free one. */
 export const REFUSING_ORIGIN = 'http://127.0.0.1:1';
 
+/** Status line and headers. */
+export function head(status: number, headers: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n`;
+}
+
 /** An answer with these headers and this body. */
-export function answer(
-  status: number,
-  headers: Readonly<Record<string, string>>,
-  body: string | Buffer = '',
-): Behaviour {
-  return (socket) => {
-    const length = { 'content-length': String(Buffer.byteLength(body)), ...headers };
-    socket.write(`${head(status, length)}`);
+export const answer =
+  (status: number, headers: Readonly<Record<string, string>>, body: string | Buffer = ''): Behaviour =>
+  (socket) => {
+    socket.write(head(status, { 'content-length': String(Buffer.byteLength(body)), ...headers }));
     socket.write(body);
   };
-}
 
 /** An answer in JSON. */
-export function json(body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Behaviour {
-  return answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(body));
-}
-
-/** A page of a proxy, where JSON is expected. */
-export function html(status = 200): Behaviour {
-  return answer(status, { 'content-type': 'text/html; charset=utf-8' }, '<!doctype html><title>Gateway</title>');
-}
-
-/** JSON by its type, but not by its text. */
-export function badJson(text = '{"data": [', status = 200): Behaviour {
-  return answer(status, { 'content-type': 'application/json' }, text);
-}
+export const json = (body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Behaviour =>
+  answer(status, { 'content-type': 'application/json', ...headers }, JSON.stringify(body));
 
 /** Exactly these bytes. */
 export const raw =
@@ -124,73 +103,3 @@ export const hang = (): Behaviour => () => {};
 
 /** The connection is reset once the request was read. */
 export const reset = (): Behaviour => (socket) => void socket.resetAndDestroy();
-
-/** The connection is closed in good order, with no answer. */
-export const hangUp = (): Behaviour => (socket) => void socket.end();
-
-/** Headers, then one byte each `everyMs`, for ever. */
-export function drip(everyMs = 10, length = 1_000_000): Behaviour {
-  return (socket) => {
-    socket.write(head(200, { 'content-type': 'application/json', 'content-length': String(length) }));
-    const timer = setInterval(() => socket.write(' '), everyMs);
-    socket.on('close', () => clearInterval(timer));
-  };
-}
-
-/** Less body than announced, then the end of the connection. */
-export const truncated = (): Behaviour => (socket) =>
-  void socket.end(`${head(200, { 'content-type': 'application/json', 'content-length': '1000' })}{"data": [`);
-
-/** For each request a body of `bytes` zeros without its length announced, written as fast as it is taken. `sent` counts what was written for all. */
-export function huge(bytes: number, sent: { bytes: number } = { bytes: 0 }): Behaviour {
-  return (socket) => {
-    socket.write(head(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' }));
-    const chunk = Buffer.alloc(64 * 1024, '0');
-    let written = 0;
-    const write = () => {
-      while (written < bytes && !socket.destroyed) {
-        written += chunk.length;
-        sent.bytes += chunk.length;
-        socket.write(`${chunk.length.toString(16)}\r\n`);
-        socket.write(chunk);
-        if (!socket.write('\r\n')) return void socket.once('drain', write);
-      }
-      if (!socket.destroyed) socket.write('0\r\n\r\n');
-    };
-    write();
-  };
-}
-
-/** A body that grows to `bytes` when it is decoded. */
-export async function gzipBomb(bytes: number): Promise<Behaviour> {
-  const gzip = createGzip({ level: 9 });
-  const chunks: Buffer[] = [];
-  gzip.on('data', (chunk: Buffer) => chunks.push(chunk));
-  const zeros = Buffer.alloc(1024 * 1024);
-  for (let written = 0; written < bytes; written += zeros.length) {
-    if (!gzip.write(zeros)) await once(gzip, 'drain');
-  }
-  gzip.end();
-  await once(gzip, 'end');
-  return answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }, Buffer.concat(chunks));
-}
-
-/** Compressed twice. */
-export function chainedEncodings(): Behaviour {
-  const body = gzipSync(gzipSync('{}'));
-  return answer(200, { 'content-type': 'application/json', 'content-encoding': 'gzip, gzip' }, body);
-}
-
-/** Status line and headers. */
-export function head(status: number, headers: Readonly<Record<string, string>>): string {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n`;
-}
-
-/** A request with its body. @throws If the client leaves before its end */
-async function whole(message: IncomingMessage): Promise<ReceivedRequest> {
-  const { method = '', url: target = '', rawHeaders } = message;
-  const names = rawHeaders.filter((_text, index) => index % 2 === 0);
-  const headers = Object.fromEntries(names.map((name, index) => [name.toLowerCase(), rawHeaders[2 * index + 1] ?? '']));
-  return { method, target, headers, body: await buffer(message) };
-}
