@@ -86,7 +86,7 @@ function readImportedTokens(
   const claims = readClaims(accessToken);
   const { exp } = claims;
   const isReplaceable = given.refreshToken !== undefined;
-  const guess = isReplaceable ? now : now + wholeLifetime(undefined, {}, { now, accessTokenLifetime });
+  const guess = isReplaceable ? now : now + wholeLifetime(undefined, {}, now, accessTokenLifetime);
   const claimedExpiry = typeof exp === 'number' ? Math.min(exp * 1000, Number.MAX_SAFE_INTEGER) : guess;
   const expiresAt = given.accessToken === undefined ? now : (given.expiresAt ?? claimedExpiry);
   const lifetimeMs = Math.max(0, expiresAt - now);

@@ -224,8 +224,7 @@ export class TokenEndpoint {
     } catch (error) {
       throw error instanceof TransportError ? unanswered(error) : error;
     }
-    return readTokenResponse(response, {
-      ...this.#options,
+    return readTokenResponse(response, this.#options, {
       isRenewable: grantType !== 'authorization_code',
       now: clock(),
       secrets: () => [...secretsOf(parameters), ...this.#request.secrets],

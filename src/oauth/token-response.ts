@@ -40,7 +40,7 @@ export interface TokenSet {
 
 /** Options that decide how token responses are read. */
 export interface TokenReading {
-  readonly organizationDomain: OrganizationDomainReader | undefined;
+  readonly organizationDomain?: OrganizationDomainReader | undefined;
   /** Returns the base address of the organization's API. @throws TokenResponseError, ConfigurationError */
   readonly enterpriseUrl?: ((claims: Claims, tokenResponse: TokenResponseFields) => string | undefined) | undefined;
   /** Seconds that an access token lives where neither response nor token says. */
@@ -51,8 +51,8 @@ export interface TokenReading {
   readonly issuedBy?: string | undefined;
 }
 
-/** What {@link readTokenResponse} needs beside the response. */
-export interface TokenResponseContext extends TokenReading {
+/** The token request that a response answers. */
+export interface AnsweredRequest {
   /** Arrival of the response, in epoch milliseconds. */
   readonly now: number;
   /** Returns the secrets that were sent. No message repeats them. */
@@ -107,21 +107,21 @@ export function outageOf(endpoint: string, response: HttpResponse, now: number):
  * @throws TokenResponseError for any other response that is not a token response
  * @see RFC 6749, 5.1 and 5.2
  */
-export function readTokenResponse(response: HttpResponse, context: TokenResponseContext): TokenSet {
+export function readTokenResponse(response: HttpResponse, options: TokenReading, request: AnsweredRequest): TokenSet {
   const { status, bodyFault } = response;
   const body = status >= 200 && status < 300 ? parseJsonObject(response.body) : undefined;
   const rotatedToken = isToken(body?.refresh_token) ? body.refresh_token : undefined;
   try {
-    if (body && (isToken(body.access_token) || rotatedToken !== undefined)) return readTokenSet(body, context);
+    if (body && (isToken(body.access_token) || rotatedToken !== undefined)) return readTokenSet(body, options, request);
   } catch (error) {
-    throw withFacts(error, { rotatedToken, retryAfterMs: retryAfterMs(response.headers, context.now) });
+    throw withFacts(error, { rotatedToken, retryAfterMs: retryAfterMs(response.headers, request.now) });
   }
-  const outage = outageOf('token endpoint', response, context.now);
+  const outage = outageOf('token endpoint', response, request.now);
   if (outage) throw outage;
-  const refusal = readRefusal(response, context.secrets());
+  const refusal = readRefusal(response, request.secrets());
   const found = bodyFault ? UNREAD[bodyFault] : body && accessTokenFault(body.access_token);
-  const error = refusalError(refusal, context, found);
-  throw withFacts(error, { refusal, retryAfterMs: retryAfterMs(response.headers, context.now) });
+  const error = refusalError(refusal, request, found);
+  throw withFacts(error, { refusal, retryAfterMs: retryAfterMs(response.headers, request.now) });
 }
 
 const UNREAD = {
@@ -140,8 +140,9 @@ function accessTokenFault(token: unknown): string {
   return 'an access_token with characters that no header can carry';
 }
 
-function readTokenSet(body: TokenResponseFields, context: TokenResponseContext): TokenSet {
+function readTokenSet(body: TokenResponseFields, options: TokenReading, request: AnsweredRequest): TokenSet {
   const { access_token: accessToken, expires_in: expiresIn } = body;
+  const { accessTokenLifetime, grantedScopes, organizationDomain, enterpriseUrl, issuedBy } = options;
   if (!isToken(accessToken)) throw responseError(accessTokenFault(accessToken));
   const type = body.token_type ?? 'bearer';
   if (typeof type !== 'string' || type.toLowerCase() !== 'bearer')
@@ -153,23 +154,23 @@ function readTokenSet(body: TokenResponseFields, context: TokenResponseContext):
   // A space is allowed (RFC 6749, A.17).
   if (/[^\x20-\x7e]/.test(refreshToken)) throw responseError('a refresh_token with characters beyond visible ASCII');
   const claims = readClaims(accessToken);
-  const renewableLifetimeMs = renewableLifetime(expiresIn, claims, context);
-  const isRenewable = refreshToken !== '' || context.isRenewable;
+  const renewableLifetimeMs = renewableLifetime(expiresIn, claims, request.now, accessTokenLifetime);
+  const isRenewable = refreshToken !== '' || request.isRenewable;
   // No standard has a field for it. An invalid value is ignored.
   const refreshTokenSeconds = secondsOf(body.refresh_token_expires_in) ?? secondsOf(body.refresh_expires_in);
   return {
     accessToken,
     refreshToken: refreshToken || undefined,
-    lifetimeMs: isRenewable ? renewableLifetimeMs : wholeLifetime(expiresIn, claims, context),
+    lifetimeMs: isRenewable ? renewableLifetimeMs : wholeLifetime(expiresIn, claims, request.now, accessTokenLifetime),
     renewableLifetimeMs,
     refreshTokenLifetimeMs: refreshTokenSeconds && refreshTokenSeconds * 1000,
-    scope: grantedScope(body.scope, context.grantedScopes),
+    scope: grantedScope(body.scope, grantedScopes),
     claims,
     subject: subjectOf(claims),
-    organizationDomain: organizationDomainOf(claims, context.organizationDomain, body),
-    enterpriseUrl: context.enterpriseUrl?.(claims, body),
+    organizationDomain: organizationDomainOf(claims, organizationDomain, body),
+    enterpriseUrl: enterpriseUrl?.(claims, body),
     params: body,
-    issuedBy: context.issuedBy,
+    issuedBy,
   };
 }
 
@@ -182,30 +183,29 @@ const MIN_GUESS_S = 60;
 const DEFAULT_LIFETIME_S = 3600;
 
 /** Lifetime of an access token that does not expire, in milliseconds. Finite, because it is stored as JSON. */
-export const NO_END_MS: number = 10 * TEN_YEARS_S * 1000;
-
-type LifetimeContext = Pick<TokenResponseContext, 'now' | 'accessTokenLifetime'>;
+const NO_END_MS = 10 * TEN_YEARS_S * 1000;
 
 /**
  * Returns the lifetime of an access token that can be replaced, in milliseconds: at most 24 hours.
  *
  * `expires_in` counts if it is a number or a numeric string, from a second to ten years; else the `exp` of the token, else
- * the option `accessTokenLifetime`, else an hour. The last three count as a minute at least: refreshes must not be constant.
+ * `fallback`, else an hour. The last three count as a minute at least: refreshes must not be constant.
  *
+ * @param fallback The option `accessTokenLifetime`, in seconds.
  * @see RFC 6749, 5.1; RFC 7519, 4.1.4
  */
-export function renewableLifetime(expiresIn: unknown, claims: Claims, context: LifetimeContext): number {
+export function renewableLifetime(expiresIn: unknown, claims: Claims, now: number, fallback?: number): number {
   const stated = secondsOf(expiresIn);
   if (stated !== undefined) return Math.min(stated, MAX_RENEWABLE_S) * 1000;
-  const guess = claimedLifetime(claims, context.now) ?? context.accessTokenLifetime ?? DEFAULT_LIFETIME_S;
+  const guess = claimedLifetime(claims, now) ?? fallback ?? DEFAULT_LIFETIME_S;
   return Math.min(Math.max(guess, MIN_GUESS_S), MAX_RENEWABLE_S) * 1000;
 }
 
 /** Returns the lifetime of an access token that nothing can replace, in milliseconds. Ten years and more, 0 and -1 mean no end. */
-export function wholeLifetime(expiresIn: unknown, claims: Claims, context: LifetimeContext): number {
+export function wholeLifetime(expiresIn: unknown, claims: Claims, now: number, fallback?: number): number {
   const isEndless = /^(?:0|-1)$/.test(String(expiresIn));
   const stated = isEndless ? Infinity : secondsOf(expiresIn, Infinity);
-  const seconds = stated ?? claimedLifetime(claims, context.now, Infinity) ?? context.accessTokenLifetime ?? Infinity;
+  const seconds = stated ?? claimedLifetime(claims, now, Infinity) ?? fallback ?? Infinity;
   return seconds >= TEN_YEARS_S ? NO_END_MS : seconds * 1000;
 }
 
@@ -249,7 +249,7 @@ export function grantedScope(value: unknown, map?: GrantedScopes): readonly stri
 }
 
 /** Returns the error for an answer without a usable token. @param fault What is wrong with it, if known */
-function refusalError(refusal: Refusal, { advice }: TokenResponseContext, fault?: string): Error {
+function refusalError(refusal: Refusal, { advice }: AnsweredRequest, fault?: string): Error {
   const { status, body, description } = refusal;
   const isRefusal = status >= 400 ? check.isRecord(body) || refusal.error !== undefined : reportsError(body);
   if (isRefusal) {

@@ -7,7 +7,7 @@ const now = 1_700_000_000_000;
 const nowS = now / 1000;
 
 const tokenLifetime = (expiresIn: unknown, claims: object, accessTokenLifetime?: number) =>
-  renewableLifetime(expiresIn, { ...claims }, { now, accessTokenLifetime });
+  renewableLifetime(expiresIn, { ...claims }, now, accessTokenLifetime);
 
 test.each([
   [7200, 7_200_000],

@@ -2,11 +2,11 @@ import { inspect } from 'node:util';
 import { describe, expect, test } from 'vitest';
 import type { HttpResponse } from '../../src/http/message.js';
 import {
+  type AnsweredRequest,
   grantedScope,
   readTokenResponse,
   responseFactsOf,
   scopeNames,
-  type TokenResponseContext,
   type TokenSet,
 } from '../../src/oauth/token-response.js';
 import { threats } from '../support/threats.js';
@@ -19,16 +19,10 @@ function read(
   body: unknown,
   status = 200,
   headers: HttpResponse['headers'] = {},
-  changes: Partial<TokenResponseContext> = {},
+  changes: Partial<AnsweredRequest> = {},
 ): TokenSet {
   const text = typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-  const context = {
-    organizationDomain: (claims: Readonly<Record<string, unknown>>) => claims.domain,
-    now,
-    secrets,
-    ...changes,
-  };
-  return readTokenResponse({ status, headers, body: Buffer.from(text) }, context);
+  return readTokenResponse({ status, headers, body: Buffer.from(text) }, {}, { now, secrets, ...changes });
 }
 
 /** The error that an answer ends in. */
@@ -43,8 +37,8 @@ async function refusalOf(...args: Parameters<typeof read>): Promise<Error & { er
 
 test('takes registered errors as they are, also where a short secret is a part of the word', async () => {
   const refused = { status: 400, headers: {}, body: Buffer.from('{"error":"invalid_grant"}') };
-  const context = { organizationDomain: () => undefined, now: 0, secrets: () => ['r', 'grant'] };
-  expect(() => readTokenResponse(refused, context)).toThrow(expect.objectContaining({ error: 'invalid_grant' }));
+  const request = { now: 0, secrets: () => ['r', 'grant'] };
+  expect(() => readTokenResponse(refused, {}, request)).toThrow(expect.objectContaining({ error: 'invalid_grant' }));
 });
 
 test.each([
@@ -95,8 +89,8 @@ test.each([408, 429, 500, 502, 503, 504, 599])(
 
 test('turns the date of Retry-After into whole seconds, as that header has them', async () => {
   const headers = { 'retry-after': new Date(now + 6_000).toUTCString() };
-  const context = { organizationDomain: () => undefined, now: now + 250, secrets };
-  const read = () => readTokenResponse({ status: 503, headers, body: Buffer.alloc(0) }, context);
+  const request = { now: now + 250, secrets };
+  const read = () => readTokenResponse({ status: 503, headers, body: Buffer.alloc(0) }, {}, request);
   expect(read).toThrow(expect.objectContaining({ name: 'ServiceUnavailableError', retryAfter: 6 }));
 });
 

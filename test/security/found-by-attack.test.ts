@@ -61,9 +61,9 @@ test(
 
 test('a refusal whose error is a token that was never sent does not show it', threats(24), async () => {
   const error = 'A9f3c0d1e2b4a5968778695a4b3c2d1e0f';
-  const context = { organizationDomain: () => undefined, now: 0, secrets: () => ['another'] };
+  const request = { now: 0, secrets: () => ['another'] };
   const read = async () =>
-    readTokenResponse({ status: 400, headers: {}, body: Buffer.from(JSON.stringify({ error })) }, context);
+    readTokenResponse({ status: 400, headers: {}, body: Buffer.from(JSON.stringify({ error })) }, {}, request);
   const refusal = await read().catch((reason: unknown) => reason);
   expect(refusal).toHaveProperty('message', expect.stringMatching(/unrecognized_error/));
   expect(inspect(refusal, { showHidden: true, depth: 10 })).not.toContain(error);
