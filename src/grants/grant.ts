@@ -1,6 +1,5 @@
 import { createHash, hkdfSync, randomBytes, randomInt } from 'node:crypto';
-import { ConfigurationError } from '../errors.js';
-import { isIssuer } from '../oauth/addresses.js';
+import { ConfigurationError, NotAuthorizedError } from '../errors.js';
 import { asOrganizationDomain, subjectOf } from '../oauth/claims.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { Secret } from '../redaction.js';
@@ -213,6 +212,19 @@ export function freshness(grant: Grant, now: number, { leewayMs, aheadMs }: Refr
     if (leftMs <= aheadMs * share && !isResting) result = 'due';
   }
   return result;
+}
+
+/** Returns true if tokens may be sent to an origin. @param issuedBy The origins that issued them; `undefined` if not recorded */
+export function isIssuer(issuedBy: string | undefined, origin: string): boolean {
+  return issuedBy === undefined || issuedBy.split(' ').includes(origin);
+}
+
+/** Returns the error for a grant that was not issued by the tenant's current authorization server. */
+export function tenantChanged(): NotAuthorizedError {
+  return new NotAuthorizedError(
+    'The authorization server of this tenant is not the one that issued the grant, so the refresh token was not sent. The grant is kept. Log in again, or correct what resolve returns.',
+    { code: 'ERR_TENANT_CHANGED' },
+  );
 }
 
 /** Returns whether a grant and a token response are of one user, if known. Never compares a `sub` claim with the application's id. */

@@ -1,8 +1,8 @@
 import { ServiceUnavailableError, TokenError, TokenResponseError } from '../errors.js';
-import type { Grant } from '../grants/grant.js';
+import { type Grant, isIssuer, tenantChanged } from '../grants/grant.js';
 import type { HttpClient } from '../http/http-client.js';
 import { TransportError } from '../http/transport-error.js';
-import { endpointUrl, isIssuer, tenantChanged } from '../oauth/addresses.js';
+import { endpointUrl } from '../oauth/addresses.js';
 import { parseJsonObject } from '../oauth/claims.js';
 import { ClientRequest, type ClientRequestOptions } from '../oauth/client-request.js';
 import { outageOf } from '../oauth/token-response.js';

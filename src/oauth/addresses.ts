@@ -1,5 +1,4 @@
 import * as check from '../checks.js';
-import { NotAuthorizedError } from '../errors.js';
 
 /** Placeholder in the template of the enterprise address. */
 const DOMAIN = '{domain}';
@@ -103,19 +102,6 @@ export function authorizationAddress(option: string, value: unknown): string {
 /** Returns the URL of an endpoint. @param address As {@link endpointAddress} returns it */
 export function endpointUrl(authUrl: string, address: string): URL {
   return new URL(address.startsWith('/') ? `${authUrl}${address}` : address);
-}
-
-/** Returns true if tokens may be sent to an origin. @param issuedBy The origins that issued them; `undefined` if not recorded */
-export function isIssuer(issuedBy: string | undefined, origin: string): boolean {
-  return issuedBy === undefined || issuedBy.split(' ').includes(origin);
-}
-
-/** Returns the error for a grant that was not issued by the tenant's current authorization server. */
-export function tenantChanged(): NotAuthorizedError {
-  return new NotAuthorizedError(
-    'The authorization server of this tenant is not the one that issued the grant, so the refresh token was not sent. The grant is kept. Log in again, or correct what resolve returns.',
-    { code: 'ERR_TENANT_CHANGED' },
-  );
 }
 
 /** Checks an issuer identifier. Returns it unchanged: it is compared character by character. @see RFC 9207, 2; RFC 8414, 2 */

@@ -11,15 +11,16 @@ import {
   emptyGrant,
   type Grant,
   hasSameTokens,
+  isIssuer,
   isOlder,
   isPastEnd,
   isSameUser,
   issuedGrant,
   NO_TOKEN,
+  tenantChanged,
   withRotatedRefreshToken,
 } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import { isIssuer, tenantChanged } from '../oauth/addresses.js';
 import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import { responseFactsOf, type TokenSet } from '../oauth/token-response.js';
