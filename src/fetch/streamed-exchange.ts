@@ -20,20 +20,23 @@ const POOL_CHECK_MS = 1_000;
 /** Ends the requests whose bodies were garbage collected unread. */
 const unreachable = new FinalizationRegistry<{ handleEvent(): void }>((exchange) => exchange.handleEvent());
 
-/** A response whose body is still to be read. */
-export interface HttpStream {
+/** A response of the API whose body is still to be read. */
+export interface ApiStream {
   readonly status: number;
-  /** Without `content-encoding` and `content-length` if the body is decoded. */
+  /**
+   * Names in lower case; a header that occurs more than once is an array. Without `content-encoding` and `content-length` if the
+   * body is decoded.
+   */
   readonly headers: HttpHeaders;
   /**
-   * To be read to its end or destroyed. Decoded, or as received if its encoding is unknown or chained. Fails with a
-   * `TransportError`, or with what `bodyError` returns for it.
+   * Read it to its end or destroy it: until then it may hold a connection, and a slot of `concurrency`. Decoded, or as received
+   * if its encoding is unknown or chained.
    */
   readonly body: Readable;
 }
 
 /** Receives a response as soon as its headers arrive, and passes the body on as fast as it is read. */
-export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
+export class StreamedExchange<R = never> extends Exchange<R | ApiStream> {
   /** Bytes in {@link chunks}, which the reader has not asked for yet. */
   #queuedBytes = 0;
   #isPaused = false;
@@ -50,7 +53,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
   constructor(
     request: HttpRequest,
     deadlines: Deadlines,
-    resolve: (response: R | HttpStream | Promise<R | HttpStream>) => void,
+    resolve: (response: R | ApiStream | Promise<R | ApiStream>) => void,
     reject: (error: unknown) => void,
   ) {
     super(request, deadlines, resolve, reject);
@@ -101,7 +104,7 @@ export class StreamedExchange<R = never> extends Exchange<R | HttpStream> {
   }
 
   /** Resolves with the response, and drops all references to it, so that an unread body can be garbage collected. */
-  #handOver(response: HttpStream | Promise<HttpStream>): void {
+  #handOver(response: ApiStream | Promise<ApiStream>): void {
     this.resolve(response);
     this.resolve = nothing;
     this.reject = nothing;
@@ -210,11 +213,11 @@ async function createDecoder(
 }
 
 /** Responses whose body is still to be read. */
-export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
+export const STREAMED: ResponseMode<ApiStream> = Object.freeze({
   isBuffered: false,
   exchange: StreamedExchange<never>,
   read: readErrorBody,
-  discard: ({ body }: HttpStream) => {
+  discard: ({ body }: ApiStream) => {
     body.destroy();
   },
 });
@@ -222,7 +225,7 @@ export const STREAMED: ResponseMode<HttpStream> = Object.freeze({
 /** Maximum size of the body of an error that is kept if the response is a stream. */
 const MAX_ERROR_BYTES = 1024 * 1024;
 
-async function readErrorBody({ body }: HttpStream): Promise<Buffer> {
+async function readErrorBody({ body }: ApiStream): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -262,7 +265,7 @@ export class FetchedExchange extends StreamedExchange<HttpResponse> {
 }
 
 /** A response of any status, with a complete body if it arrived with the headers. */
-export type FetchedResponse = HttpResponse | HttpStream;
+export type FetchedResponse = HttpResponse | ApiStream;
 
 /** How {@link FetchedResponse}s are received. */
 export const FETCHED: ResponseMode<FetchedResponse> = Object.freeze({
