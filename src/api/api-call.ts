@@ -26,7 +26,8 @@ import {
   type ResponseHead,
   START,
 } from './call-decision.js';
-import type { ApiResponse, CallRequest } from './call-options.js';
+import type { ApiResponse } from './call-options.js';
+import type { CallRequest } from './call-request.js';
 import { headerIn } from './request-headers.js';
 
 /** The last headers sent with each credential, without and with the token. Nearly all requests have the same. */

@@ -6,15 +6,15 @@ import type { PaginateOptions } from '../pagination/pagination.js';
 import { BUFFERED, callApi, dataOf, type Finish, responseOf } from './api-call.js';
 import type { ApiContext, ClientParts, CredentialSource } from './api-context.js';
 import type { ApiBase, ApiOrganization } from './base-urls.js';
-import {
-  type ApiResponse,
-  type OptionsWithSchema,
-  type RequestOptions,
-  requestTo,
-  type SchemaOutput,
-  type StandardSchema,
+import type {
+  ApiResponse,
+  OptionsWithSchema,
+  Query,
+  RequestOptions,
+  SchemaOutput,
+  StandardSchema,
 } from './call-options.js';
-import { apiPath, type Query, queryString } from './request-target.js';
+import { apiPath, queryString, requestTo } from './call-request.js';
 
 /**
  * Creates an API client. Applications get theirs from `req.apiClient` or `strategy.client(grantId)`. Assigned by the class,

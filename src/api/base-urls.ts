@@ -3,8 +3,7 @@ import { TokenResponseError } from '../errors.js';
 import { type HttpResponse, headerValue } from '../http/message.js';
 import { asEnterpriseUrl } from '../oauth/claims.js';
 import type { HostPatterns } from '../oauth/host-patterns.js';
-import type { CallRequest } from './call-options.js';
-import { apiPath, type RequestTarget } from './request-target.js';
+import { apiPath, type CallRequest, type RequestTarget } from './call-request.js';
 
 /** The base address of an API, in its parts. */
 export interface ApiBase {

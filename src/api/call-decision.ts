@@ -5,7 +5,7 @@ import type { Permit } from './account-limiter.js';
 import type { Credential } from './api-context.js';
 import { isTokenRefused } from './api-error.js';
 import { type ApiBase, redirectTarget } from './base-urls.js';
-import { type CallRequest, DEFAULT_RETRY, type RetryLimits } from './call-options.js';
+import { type CallRequest, DEFAULT_RETRY, type RetryLimits } from './call-request.js';
 
 const MAX_REDIRECTS = 5;
 

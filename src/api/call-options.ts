@@ -1,8 +1,14 @@
-import { defaultMaxListeners, getMaxListeners, setMaxListeners } from 'node:events';
 import type { HttpHeaders } from '../http/message.js';
-import { type RequestBody, type RequestBodyInit, requestBody } from './request-body.js';
-import { type RequestHeaders, requestHeaders } from './request-headers.js';
-import type { Query, RequestTarget } from './request-target.js';
+import type { RequestBodyInit } from './request-body.js';
+import type { RequestHeaders } from './request-headers.js';
+
+/** Value of a query parameter. A date is sent in ISO 8601; `undefined` is left out. */
+export type QueryValue = string | number | bigint | boolean | Date | undefined;
+
+/** Query parameters: an object, also one typed by an interface. An array repeats its name. */
+export type Query =
+  | Readonly<Record<string, QueryValue | readonly QueryValue[]>>
+  | (object & { readonly [Symbol.iterator]?: never });
 
 /**
  * A validator of the Standard Schema interface, as Zod, Valibot, ArkType and others implement it.
@@ -72,141 +78,4 @@ export interface ApiResponse<T = unknown> {
   readonly headers: HttpHeaders;
   /** The body: parsed if it is JSON, text (HTML too) as a string, other types as a `Buffer`, `undefined` if it is empty. */
   readonly data: T;
-}
-
-/** A checked call. */
-export interface CallRequest extends RequestTarget {
-  readonly method: string;
-  /** Names and values in turn, without `Authorization`. */
-  readonly headers: readonly string[];
-  readonly body: RequestBody | undefined;
-  readonly signal: AbortSignal | undefined;
-  /** For the whole call, if it has a limit. */
-  readonly timeoutMs: number | undefined;
-  /** Of silence in each HTTP request of `fetch`, if the caller sets a limit. */
-  readonly silenceMs?: number | undefined;
-  readonly retry: RetryLimits;
-  /** `manual`: a redirect is the response. */
-  readonly redirect: 'follow' | 'manual';
-  readonly schema: StandardSchema | undefined;
-}
-
-/** Limits on the retries of a call. */
-export interface RetryLimits {
-  readonly limit: number;
-  /** Before one retry. A longer `Retry-After` ends the call. */
-  readonly maxDelayMs: number;
-  /** Of all waits together. */
-  readonly maxTotalMs: number;
-  /** Before one retry for which the service sets no time. */
-  readonly maxBackOffMs: number;
-}
-
-/** A few seconds at most: a browser waits for most calls. */
-export const DEFAULT_RETRY: RetryLimits = Object.freeze({
-  limit: 2,
-  maxDelayMs: 10_000,
-  maxTotalMs: 15_000,
-  maxBackOffMs: 10_000,
-});
-
-const OPTIONS: ReadonlySet<string> = new Set('query json body headers signal timeout retry schema'.split(' '));
-
-const COMMON_METHODS: ReadonlySet<string> = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']);
-
-/** They open tunnels or echo the token. */
-const FORBIDDEN_METHODS: ReadonlySet<string> = new Set(['CONNECT', 'TRACE', 'TRACK']);
-
-/**
- * Checks a call to a target, which includes the option `query`.
- *
- * @param defaults Default headers; names and values in turn
- * @throws TypeError for anything wrong in it
- */
-export function requestTo(
-  target: RequestTarget,
-  method: string,
-  options: RequestOptions | undefined,
-  defaults: readonly string[],
-): CallRequest {
-  const checked = COMMON_METHODS.has(method) ? method : methodOf(method);
-  if (options !== undefined) checkOptions(options);
-  const body = options === undefined ? undefined : requestBody(options);
-  if (body !== undefined && (checked === 'GET' || checked === 'HEAD')) {
-    throw new TypeError(`${checked}: a request of this method has no body; use the option \`query\``);
-  }
-  return {
-    path: target.path,
-    query: target.query,
-    origin: target.origin,
-    isWholeOrigin: target.isWholeOrigin ?? false,
-    method: checked,
-    headers: options === undefined ? defaults : requestHeaders(options.headers, body, defaults),
-    body,
-    signal: options?.signal,
-    timeoutMs: options?.timeout,
-    retry: options?.retry === undefined ? DEFAULT_RETRY : retryLimits(options.retry),
-    redirect: 'follow',
-    schema: options?.schema,
-  };
-}
-
-/** Returns the method of a call in upper case. @throws TypeError for one that opens a tunnel or echoes the token, and for anything else */
-export function methodOf(method: unknown): string {
-  const upperCase = typeof method === 'string' ? method.toUpperCase() : '';
-  if (/^[A-Z]{1,32}$/.test(upperCase) && !FORBIDDEN_METHODS.has(upperCase)) return upperCase;
-  throw new TypeError('method: expected an HTTP method, for example GET');
-}
-
-function checkOptions(options: RequestOptions): void {
-  if (typeof options !== 'object' || options === null) throw new TypeError('options: expected an object');
-  const unknown = Object.keys(options).find((name) => !OPTIONS.has(name));
-  if (unknown !== undefined) {
-    // A name that is not an identifier may be a misplaced value.
-    const shown = /^[a-z]{1,32}$/i.test(unknown) ? `\`${unknown}\`` : 'one of them';
-    throw new TypeError(`options: ${shown} is unknown; expected ${[...OPTIONS].join(', ')}`);
-  }
-  const { signal, timeout, schema } = options;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError('signal: expected an AbortSignal');
-  if (signal !== undefined) allowListeners(signal);
-  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0)) {
-    throw new TypeError('timeout: expected milliseconds, more than 0');
-  }
-  if (schema !== undefined && !isStandardSchema(schema)) {
-    throw new TypeError('schema: expected a Standard Schema, such as one of Zod, Valibot or ArkType');
-  }
-}
-
-/** Returns true for an object, or a function as in ArkType, with the Standard Schema interface. */
-function isStandardSchema(value: unknown): value is StandardSchema {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false;
-  const standard: unknown = Reflect.get(value, '~standard');
-  return typeof standard === 'object' && standard !== null && typeof Reflect.get(standard, 'validate') === 'function';
-}
-
-function retryLimits(retry: unknown): RetryLimits {
-  if (retry === false) return { ...DEFAULT_RETRY, limit: 0 };
-  const given: Readonly<Record<string, unknown>> =
-    typeof retry === 'object' && retry !== null ? { ...retry } : { retry };
-  const { limit = DEFAULT_RETRY.limit, maxDelay = DEFAULT_RETRY.maxDelayMs, ...others } = given;
-  if (Object.keys(others).length > 0) throw new TypeError('retry: expected false, or { limit, maxDelay }');
-  if (typeof limit !== 'number' || !Number.isSafeInteger(limit) || limit < 0) {
-    throw new TypeError('retry.limit: expected a number of further tries, 0 or more');
-  }
-  if (typeof maxDelay !== 'number' || !(maxDelay >= 0 && maxDelay < 2 ** 31)) {
-    throw new TypeError('retry.maxDelay: expected milliseconds, 0 or more');
-  }
-  return { limit, maxDelayMs: maxDelay, maxTotalMs: Infinity, maxBackOffMs: maxDelay };
-}
-
-/**
- * Raises the limit of listeners of a signal unless the caller has set one. Node warns of a leak from eleven on, but each call
- * removes its own.
- */
-function allowListeners(signal: AbortSignal): void {
-  try {
-    if (getMaxListeners(signal) === defaultMaxListeners) setMaxListeners(Infinity, signal);
-  } catch {
-    // Node 20 fails to read a limit of 0, which means no limit already.
-  }
 }

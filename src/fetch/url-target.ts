@@ -1,4 +1,4 @@
-import { apiPath, type RequestTarget } from '../api/request-target.js';
+import { apiPath, type RequestTarget } from '../api/call-request.js';
 
 /**
  * Returns the target that `fetch` or the `next` of a list names: a path below the base address with its query, or a URL,

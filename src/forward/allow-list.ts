@@ -1,4 +1,4 @@
-import { decodings } from '../api/request-target.js';
+import { decodings } from '../api/call-request.js';
 import { optionError } from '../checks.js';
 
 /** One entry of the option `allow`, such as `GET /projects/*`. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { serviceMessage } from '../../src/api/api-error.js';
+import { queryString } from '../../src/api/call-request.js';
 import { defaultHeaders, requestHeaders } from '../../src/api/request-headers.js';
-import { queryString } from '../../src/api/request-target.js';
 import { threats } from '../support/threats.js';
 import { tokenOf } from './fixture.js';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { BaseUrls, redirectTarget } from '../../src/api/base-urls.js';
-import { apiPath } from '../../src/api/request-target.js';
+import { apiPath } from '../../src/api/call-request.js';
 import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
 import { hostileAfter } from './hostile.js';

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { ConfigurationError, Strategy } from 'passport-oauth-app';
 import { expect, test } from 'vitest';
 import { BaseUrls } from '../../src/api/base-urls.js';
-import { apiPath } from '../../src/api/request-target.js';
+import { apiPath } from '../../src/api/call-request.js';
 import { asOrganizationDomain } from '../../src/oauth/claims.js';
 import { readTokenResponse } from '../../src/oauth/token-response.js';
 import { rawRequest } from '../support/raw-request.js';

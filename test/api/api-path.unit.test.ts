@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { apiPath } from '../../src/api/request-target.js';
+import { apiPath } from '../../src/api/call-request.js';
 
 test.each([
   ['/projects', '/projects'],
