@@ -86,13 +86,14 @@ export async function authenticate(
       const value = redirect.bind(undefined, res);
       Object.defineProperty(res, 'redirect', { value, configurable: true, writable: true });
     }
-    const { callbackURL } = options;
-    const own = callbackURL === undefined ? undefined : check.callbackUrl('callbackURL', callbackURL);
+    const given = options.callbackURL;
+    const callbackURL = given === undefined ? undefined : check.callbackUrl('callbackURL', given);
     const visit = new Visit(req);
+    const request = { visit, res, actions, options, callbackURL };
     // One route may serve both: a request without the parameters of a callback begins a login.
     const query = readCallbackQuery(visit.query);
-    if (query) await handleCallback(runtime.logins, actions, visit, res, own, options, query);
-    else await beginLogin(runtime.logins, actions, visit, res, own, options);
+    if (query) await handleCallback(runtime.logins, request, query);
+    else await beginLogin(runtime.logins, request);
   } catch (error) {
     await passOn(ofStrategy(error, runtime.settings.name), actions, res);
   }

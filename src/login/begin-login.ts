@@ -1,12 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import * as check from '../checks.js';
 import { AuthorizationError } from '../errors.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import type { Settings } from '../options.js';
-import { HeaderBudget } from '../session/cookies.js';
 import { safeReturnTo } from '../session/return-to.js';
 import { asRouted, isPrefetch, type Visit } from '../session/visit.js';
-import type { AuthorizationPart, LoginContext, PassportActions, RouteOptions } from './login-context.js';
+import type { AuthorizationPart, LoginContext, RouteRequest } from './login-context.js';
 
 const BY_SCRIPT =
   'A script cannot follow the redirect to the service. Begin the login with a link to this route, or with location.assign().';
@@ -14,20 +13,13 @@ const BY_SCRIPT =
 /**
  * Begins a login: sets the browser's cookie, and redirects to the authorization endpoint.
  *
- * @param own The route's `callbackURL`, if it has one.
  * @throws ConfigurationError for invalid options of `passport.authenticate`; AuthorizationError for a prefetch
  * @see service.md, 4.1; RFC 6749, 4.1.1; RFC 7636, 4.3
  */
-export async function beginLogin(
-  context: LoginContext,
-  actions: PassportActions,
-  visit: Visit,
-  res: ServerResponse,
-  own: string | undefined,
-  options: RouteOptions,
-): Promise<void> {
+export async function beginLogin(context: LoginContext, request: RouteRequest): Promise<void> {
   const { runtime, advice, loops } = context;
   const { settings, grants, managers } = runtime;
+  const { visit, res, actions, options, callbackURL = settings.callbackURL } = request;
   const { req, headers, path } = visit;
   advice.beforeLogin(visit, options);
   managers.for(req);
@@ -46,15 +38,15 @@ export async function beginLogin(
     const message = connectionRefusal(grants, req);
     if (message !== undefined) return void actions.fail({ message }, 403);
   }
-  const callbackURL = own ?? settings.callbackURL;
-  const callbackPath = (own === undefined ? context.callbackPath : undefined) ?? routedPathOf(callbackURL, path);
+  const knownPath = request.callbackURL === undefined ? context.callbackPath : undefined;
+  const callbackPath = knownPath ?? routedPathOf(callbackURL, path);
   if (asRouted(path) === callbackPath) loops.countEmptyCallback(visit, res);
   loops.rememberRoute(visit);
   const redirectUri = redirectUriFor(visit, callbackURL);
   if (redirectUri === undefined) {
     return void actions.fail({ message: 'The request names no host to return to after the login.' }, 400);
   }
-  const { state, url } = startLogin(context, visit, res, redirectUri, options);
+  const { state, url } = startLogin(context, request, redirectUri);
   advice.noteHosts(visit, redirectUri, state, redirectUri !== callbackURL);
   actions.redirect(url);
 }
@@ -62,10 +54,8 @@ export async function beginLogin(
 /** Makes a login pending in the browser. Returns its state, and the URL of the authorization request. */
 function startLogin(
   context: LoginContext,
-  visit: Visit,
-  res: ServerResponse,
+  { visit, res, options }: RouteRequest,
   redirectUri: string,
-  options: RouteOptions,
 ): { readonly state: string; readonly url: string } {
   const { settings, grants, returnCookie, pageScopes, popups } = context.runtime;
   const scopeOfRoute = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
@@ -94,9 +84,8 @@ function startLogin(
     frame,
     data,
   };
-  const budget = new HeaderBudget(visit, res, request.text.length + further.text.length + STATE_LENGTH);
-  const { state, codeChallenge, cookies } = context.pendingLogins.begin(visit, login, settings.pkce, budget);
-  for (const cookie of cookies) res.appendHeader('Set-Cookie', cookie);
+  const location = request.text.length + further.text.length + STATE_LENGTH;
+  const { state, codeChallenge } = context.pendingLogins.begin(visit, res, login, location);
   // Base64url needs no escapes.
   const challenge = codeChallenge === undefined ? '' : `&code_challenge=${codeChallenge}&code_challenge_method=S256`;
   return { state, url: `${request.text}&state=${state}${further.text}${challenge}` };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import * as check from '../checks.js';
 import { AuthorizationError, ConfigurationError, NotAuthorizedError, publicName } from '../errors.js';
 import { loginChannel } from '../events.js';
@@ -17,30 +17,22 @@ import type {
   CallbackQuery,
   FinishedLogin,
   LoginContext,
-  PassportActions,
   Popup,
-  RouteOptions,
+  RouteRequest,
 } from './login-context.js';
 import type { PendingLogin } from './pending-logins.js';
 import { callVerify, mergedProfile, profileOf, WHERE_IDS_COME_FROM } from './verify.js';
 
 /** A request to the route of a callback. */
-interface CallbackRequest extends SessionLoginRequest {
-  readonly actions: PassportActions;
-  readonly route: {
-    readonly callbackURL: string | undefined;
-    /** True for `passport.authorize`, which connects an account without a login. */
-    readonly isConnection: boolean;
-    /** True if Passport logs the user in with a session. */
-    readonly establishesSession: boolean;
-    /** Where the user goes after the login, unless that came from a page. */
-    readonly page: unknown;
-    readonly failureRedirect: unknown;
-  };
-  /** For a connection: the session when the callback began, as JSON. */
-  readonly sessionAtStart: string | undefined;
+interface CallbackRequest extends RouteRequest, SessionLoginRequest {
   readonly query: CallbackQuery;
   readonly popup: Popup | undefined;
+  /** True if Passport logs the user in with a session. */
+  readonly logsIn: boolean;
+  /** Where the user goes after the login, unless that came from a page. */
+  readonly page: unknown;
+  /** For a connection: the session when the callback began, as JSON. */
+  readonly sessionAtStart: string | undefined;
 }
 
 /** A callback of a login that this browser began, and that may finish at this route. */
@@ -53,29 +45,23 @@ interface CheckedCallback {
 /**
  * Answers a callback with one of Passport's actions: checks it, redeems its code, asks the application, stores the grant.
  *
- * @param callbackURL That of the route, if it has one.
  * @throws what Passport's `error` is to report
  */
 export async function handleCallback(
   context: LoginContext,
-  actions: PassportActions,
-  visit: Visit,
-  res: ServerResponse,
-  callbackURL: string | undefined,
-  options: RouteOptions,
+  routeRequest: RouteRequest,
   query: CallbackQuery,
 ): Promise<void> {
   const { managers, popups, settings } = context.runtime;
-  const { req } = visit;
-  const popup = popups?.popupOf(req);
+  const { visit, options } = routeRequest;
+  const popup = popups?.popupOf(visit.req);
   const isConnection = Boolean(options.assignProperty);
-  const establishesSession = options.session !== false && !isConnection;
+  const logsIn = options.session !== false && !isConnection;
   const page = options.successReturnToOrRedirect || options.successRedirect;
-  const route = { callbackURL, isConnection, establishesSession, page, failureRedirect: options.failureRedirect };
   // A popup does not redirect, and its frame fetches the session by a same-site request.
-  context.advice.checkRoute(visit, options, establishesSession, Boolean(page) && !popup);
-  const manager = managers.for(req);
-  const sessionAtStart = isConnection ? JSON.stringify({ ...sessionOf(req) }) : undefined;
+  context.advice.checkRoute(visit, options, logsIn, Boolean(page) && !popup);
+  const manager = managers.for(visit.req);
+  const sessionAtStart = isConnection ? JSON.stringify({ ...sessionOf(visit.req) }) : undefined;
   const startedAt = performance.now();
   let isReported = false;
   const report: CallbackRequest['report'] = (outcome, details) => {
@@ -85,7 +71,7 @@ export async function handleCallback(
     const durationMs = performance.now() - startedAt;
     loginChannel.publish({ ...publicName(settings.name), outcome, durationMs, ...details });
   };
-  const request = { actions, visit, res, route, query, popup, manager, sessionAtStart, report };
+  const request = { ...routeRequest, query, popup, isConnection, logsIn, page, manager, sessionAtStart, report };
   try {
     const checked = await checkCallback(context, request);
     const outcome = checked.kind === 'checked' ? await finishLogin(context, request, checked) : checked;
@@ -119,7 +105,7 @@ const CONNECTION_AS_LOGIN = 'This request connects an account, and is no login. 
  */
 async function checkCallback(
   { runtime: { settings, grants }, pendingLogins, advice }: LoginContext,
-  { visit, res, route, popup, query }: CallbackRequest,
+  { visit, res, callbackURL, isConnection, popup, query }: CallbackRequest,
 ): Promise<CheckedCallback | CallbackFailure> {
   const { req, headers } = visit;
   // The service redirects, so a callback is a GET.
@@ -134,8 +120,8 @@ async function checkCallback(
   const { state } = query;
   const login = state === undefined ? undefined : pendingLogins.find(visit, state);
   // A login with the route's own URL may end at any path: proxies change paths.
-  const isSameUrl = login?.redirectUri === (route.callbackURL ?? settings.callbackURL);
-  if (state === undefined || !login || !(isSameUrl || matchesRoute(login, visit, route.callbackURL))) {
+  const isSameUrl = login?.redirectUri === (callbackURL ?? settings.callbackURL);
+  if (state === undefined || !login || !(isSameUrl || matchesRoute(login, visit, callbackURL))) {
     // passport.authenticate tries several strategies in turn: the next one has the login.
     if (state !== undefined && pendingLogins.isOtherStrategys(visit, state)) return { ...REPLAYED, reason: 'foreign' };
     return { ...REPLAYED, info: { message: advice.explainUnknownLogin(visit, state, UNKNOWN_LOGIN) } };
@@ -147,8 +133,8 @@ async function checkCallback(
   }
   // Simple string comparison (RFC 9207, 2.4).
   if (settings.issuer !== undefined && query.issuer !== settings.issuer) return failure('refused', OTHER_ISSUER, 403);
-  if (login.isConnection && !route.isConnection) return failure('refused', CONNECTION_AS_LOGIN, 403);
-  if (route.isConnection) {
+  if (login.isConnection && !isConnection) return failure('refused', CONNECTION_AS_LOGIN, 403);
+  if (isConnection) {
     const { connectionRefusal } = await import('../accounts/connect-account.js');
     const refusal = connectionRefusal(grants, req, login.userMark);
     if (refusal !== undefined) return failure('refused', refusal, 403);
@@ -320,22 +306,21 @@ async function succeed(
 ): Promise<void> {
   const { runtime, advice, loops } = context;
   const { grants, clients, returns } = runtime;
-  const { actions, visit, res, route, popup, manager } = request;
+  const { actions, visit, res, isConnection, logsIn, popup, manager } = request;
   const { returnTo } = login;
   // A login that a page started: if its session is lost, the page sends the browser round again.
-  const isCounted =
-    route.establishesSession && (returnTo !== undefined || visit.cookieHeader.includes(returns.cookieName));
+  const isCounted = logsIn && (returnTo !== undefined || visit.cookieHeader.includes(returns.cookieName));
   const isKnown = isCounted && !loops.isBroken(visit) && (await grants.hasGrant(visit.req, manager));
   // A popup leads to no page. A user without an id is another account each time.
   const isRound = isCounted && !isKnown && !popup;
   const account = isRound ? (tokens.subject ?? userIdOf(user) ?? randomUUID()) : undefined;
   if (account !== undefined) await loops.throwIfLooping(visit, res, account, manager);
-  const session = route.isConnection
+  const session = isConnection
     ? // Loaded on first use: most applications connect no second account.
       await (await import('../accounts/connect-account.js')).connectAccount(runtime, request, tokens, returnTo)
     : new SessionLogin(request, grants, tokens, user);
   if (!session) return await fail(context, request, failure('refused', OTHER_SESSION, 403));
-  if (!route.isConnection) {
+  if (!isConnection) {
     popup?.admit(session.grantId);
     const grant = await session.store();
     session.hookLogIn(returnTo);
@@ -360,10 +345,10 @@ async function fail(
   { reason, info, status }: CallbackFailure,
 ): Promise<void> {
   const { loops } = context;
-  const { actions, visit, res, route, popup, report } = request;
+  const { actions, visit, res, options, popup, report } = request;
   const page = reason === 'replayed' ? await pageOfLoggedIn(context, request) : undefined;
   const canLoop = page === undefined && reason !== 'foreign' && !popup;
-  if (canLoop && loops.redirectsToLogin(route.failureRedirect)) loops.countFailure(visit, res);
+  if (canLoop && loops.redirectsToLogin(options.failureRedirect)) loops.countFailure(visit, res);
   // Events have one reason for a state that is wrong, unknown or used.
   const published = reason === 'replayed' || reason === 'foreign' ? 'refused' : reason;
   report(reason === 'declined' ? 'declined' : 'refused', { reason: published });
@@ -377,9 +362,8 @@ async function fail(
  */
 async function pageOfLoggedIn(
   { runtime: { grants } }: LoginContext,
-  { visit: { req }, route, manager }: CallbackRequest,
+  { visit: { req }, isConnection, page, manager }: CallbackRequest,
 ): Promise<string | undefined> {
-  const { page, isConnection } = route;
   const grantId = grants.idOf(req);
   if (typeof page !== 'string' || grantId === undefined || (!isConnection && !userOf(req))) return undefined;
   try {

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Advice } from '../advice/advice.js';
 import type { LoopGuard } from '../advice/loop-guard.js';
 import type { OpenStrategy } from '../advice/open-strategies.js';
@@ -11,6 +11,7 @@ import type { LoginReturns } from '../session/login-returns.js';
 import type { RequestClients } from '../session/request-clients.js';
 import type { GrantManagers, RequestGrants } from '../session/request-grants.js';
 import type { PageScopes, ReturnCookie } from '../session/return-to.js';
+import type { Visit } from '../session/visit.js';
 import type { FrameTarget, PendingLogin, PendingLogins } from './pending-logins.js';
 import type { UsedLogins } from './used-logins.js';
 import type { AnyVerify } from './verify.js';
@@ -58,6 +59,16 @@ export type RouteOptions = {
     | ('scope' | 'callbackURL' | 'authorizationParams' | 'state' | 'assignProperty' | 'session')
     | ('successRedirect' | 'successReturnToOrRedirect' | 'failureRedirect')]?: unknown;
 };
+
+/** A request to a route of login or callback. */
+export interface RouteRequest {
+  readonly visit: Visit;
+  readonly res: ServerResponse;
+  readonly actions: PassportActions;
+  readonly options: RouteOptions;
+  /** The route's, if it has one. */
+  readonly callbackURL: string | undefined;
+}
 
 /** A part of the URL of an authorization request. */
 export interface AuthorizationPart {

@@ -1,7 +1,8 @@
 import { hash, randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import type { Settings } from '../options.js';
-import { CookieSeal, cookieAttributes, cookieToken, type HeaderBudget, HOST_PREFIX } from '../session/cookies.js';
+import { CookieSeal, cookieAttributes, cookieToken, HeaderBudget, HOST_PREFIX } from '../session/cookies.js';
 import type { Visit } from '../session/visit.js';
 
 /** For which frame a popup logs in. */
@@ -90,16 +91,18 @@ const MAX_FREE_COOKIE = 1_000;
 export class PendingLogins {
   readonly #callbackURL: string;
   readonly #clock: () => number;
+  readonly #pkce: boolean;
   readonly #seal: CookieSeal;
   readonly #token: string;
   /** What the seal of all logins is bound to. */
   readonly #context: string;
 
   /** @param service Differs for each `authUrl` and `clientID`. */
-  constructor(settings: Pick<Settings, 'name' | 'callbackURL' | 'clientSecret' | 'clock'>, service: string) {
-    const { name, callbackURL, clientSecret, clock } = settings;
+  constructor(settings: Pick<Settings, 'name' | 'callbackURL' | 'clientSecret' | 'clock' | 'pkce'>, service: string) {
+    const { name, callbackURL, clientSecret, clock, pkce } = settings;
     this.#callbackURL = callbackURL;
     this.#clock = clock;
+    this.#pkce = pkce;
     this.#seal = new CookieSeal('pending logins', clientSecret);
     this.#token = cookieToken(name);
     this.#context = JSON.stringify([name, service, callbackURL]);
@@ -112,19 +115,20 @@ export class PendingLogins {
    * The whole `Cookie` header counts, cookies of other software too, since Node and proxies would refuse every request of the
    * browser. The response counts too: a sibling host can plant hundreds of cookies, too many to end in one response.
    *
-   * @returns `codeChallenge`: S256 of the code verifier, with PKCE (RFC 7636, 4.2). `cookies`: lines of `Set-Cookie`.
+   * @param location Characters of the address that the response redirects to.
+   * @returns `codeChallenge`: S256 of the code verifier, with PKCE (RFC 7636, 4.2)
    */
   begin(
     visit: Visit,
+    res: ServerResponse,
     login: NewLogin,
-    pkce: boolean,
-    budget: HeaderBudget,
-  ): { readonly state: string; readonly codeChallenge: string | undefined; readonly cookies: readonly string[] } {
+    location: number,
+  ): { readonly state: string; readonly codeChallenge: string | undefined } {
     const { redirectUri, returnTo, userMark, isConnection, isSilent, isStepUp, scope, frame, data } = login;
     // One call for everything: each costs as much as a hash.
     const random = randomBytes(32 + 32 + CookieSeal.IV_LENGTH);
     const state = random.toString('base64url', 0, 32);
-    const codeVerifier = pkce ? random.toString('base64url', 32, 64) : undefined;
+    const codeVerifier = this.#pkce ? random.toString('base64url', 32, 64) : undefined;
     const isTls = /^https:/i.test(redirectUri);
     const name = `${isTls ? HOST_PREFIX : ''}${this.#token}${cookieEnd(state)}`;
     // Precedes the seal, which covers it, so that any strategy can find the browser's oldest login.
@@ -140,6 +144,7 @@ export class PendingLogins {
       d: data,
       f: frame && (frame.grantId === undefined ? [frame.challenge] : [frame.challenge, frame.grantId]),
     };
+    const budget = new HeaderBudget(visit, res, location);
     let text = JSON.stringify(content);
     const length = issued.length + 1 + CookieSeal.lengthOf(text);
     const isFree = name.length + length <= MAX_FREE_COOKIE;
@@ -153,13 +158,13 @@ export class PendingLogins {
     const value = `${issued}.${this.#seal.seal(`${this.#context} ${state} ${issued}`, text, random.subarray(64))}`;
     budget.add(name, value.length);
     const attributes = cookieAttributes(visit.req, isTls);
-    const cookies = [`${name}=${value}; Max-Age=${LIFETIME_MS / 1000}${attributes}`];
+    res.appendHeader('Set-Cookie', `${name}=${value}; Max-Age=${LIFETIME_MS / 1000}${attributes}`);
     for (const [ended, [oldest, former]] of pending.entries()) {
       const isFull = pending.length - ended >= MAX_PENDING || budget.isExceeded;
       if (!isFull || !budget.end(oldest, former)) break;
-      cookies.push(`${oldest}=; Max-Age=0${attributes}`);
+      res.appendHeader('Set-Cookie', `${oldest}=; Max-Age=0${attributes}`);
     }
-    return { state, codeChallenge: codeVerifier && hash('sha256', codeVerifier, 'base64url'), cookies };
+    return { state, codeChallenge: codeVerifier && hash('sha256', codeVerifier, 'base64url') };
   }
 
   /** Returns the login that a state belongs to, if this browser began it within the last ten minutes. */

@@ -24,7 +24,8 @@ export interface SessionLoginRequest {
   readonly visit: Visit;
   readonly res: ServerResponse;
   readonly manager: GrantManager;
-  readonly route: { readonly isConnection: boolean };
+  /** True for `passport.authorize`, which connects an account without a login. */
+  readonly isConnection: boolean;
   /** Reports how the login ended: the first call counts. */
   readonly report: (outcome: LoginEvent['outcome'], details: Pick<LoginEvent, 'reason' | 'grantId' | 'scope'>) => void;
 }
@@ -158,7 +159,7 @@ export class SessionLogin {
     if (!session) return;
     this.#grants.hasSeenSession = true;
     carryOver?.(former ?? session, session);
-    const { isConnection } = this.#request.route;
+    const { isConnection } = this.#request;
     if (idIsInSession) session[key] = this.grantId;
     if (idIsInSession && isConnection) session[connectionKey] = owner;
     else if (idIsInSession) delete session[connectionKey];

@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PendingLogins } from '../../src/login/pending-logins.js';
 import { Secret } from '../../src/redaction.js';
-import { HeaderBudget } from '../../src/session/cookies.js';
 import { Visit } from '../../src/session/visit.js';
 import { threats } from '../support/threats.js';
 import { holds } from './fuzz.js';
@@ -15,6 +14,7 @@ const settings = {
   callbackURL: 'https://app.example/usual',
   clientSecret: [new Secret('canary of the client secret')] as const,
   clock: () => 1_700_000_000_000,
+  pkce: true,
 };
 const logins = new PendingLogins(settings, 'service');
 const REDIRECT = {
@@ -39,13 +39,15 @@ const cookies = fc
   .map((all) => all.map(([start, name, value]) => `${start}${name}=${value}`).join('; '));
 
 /** Begins a login in a browser with these cookies. */
-function begin(text: string, pkce: boolean) {
+function begin(text: string) {
   const visit = new Visit(requestWith(text));
-  return logins.begin(visit, REDIRECT, pkce, new HeaderBudget(visit, new ServerResponse(visit.req)));
+  const res = new ServerResponse(visit.req);
+  const { state } = logins.begin(visit, res, REDIRECT, 0);
+  return { state, cookies: [res.getHeader('set-cookie') ?? []].flat().map(String) };
 }
 
 test('a forged cookie under any name is not a pending login', threats(6), async () => {
-  const begun = begin('', true);
+  const begun = begin('');
   const [genuine = ''] = begun.cookies[0]?.split(';') ?? [];
   const name = genuine.slice(0, genuine.indexOf('='));
   const forged = fc.tuple(fc.nat(genuine.length), cookieHeader).map(([at, text]) => {
@@ -70,7 +72,7 @@ test('a forged cookie under any name is not a pending login', threats(6), async 
 
 test('a login begins with any cookies of a browser, and sets valid ones', async () => {
   await holds('browsers that begin a login with odd cookies', 0.01, [cookies], async (text) => {
-    const { state, cookies: lines } = begin(text, false);
+    const { state, cookies: lines } = begin(text);
     if (!/^[\w-]{43}$/.test(state)) throw new Error('no state');
     for (const line of lines) {
       validateHeaderValue('set-cookie', line);
