@@ -4,7 +4,7 @@ import { isRecent } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
 import { GrantCodec, isRandomGrantId } from '../grants/grant.js';
 import { createLogins } from '../login/authenticate.js';
-import type { Popup, Popups } from '../login/login-context.js';
+import type { Popup } from '../login/login-context.js';
 import type { FrameTarget } from '../login/pending-logins.js';
 import { CookieSeal } from '../session/cookies.js';
 import { emptySession, polyfillSessionMethods, regenerateSession, saveSession, sessionOf } from '../session/session.js';
@@ -52,13 +52,16 @@ const HANDLE_MS = 10 * 60 * 1000;
 /** How long scopes count as refused in the frame, as they do in a tab. */
 const REFUSED_MS = 60 * 1000;
 
+/** By the strategy. */
+const installed = new WeakMap<Runtime, FrameLogins>();
+
 /**
  * Logins that a popup does for a frame, whose consent page cannot be framed.
  *
  * The popup shares its cookies with the user's tabs, the frame does not: so a code carries the new session from the one to
  * the other, as an authorization code does (RFC 6749, 4.1), bound to a verifier that the frame alone has (RFC 7636).
  */
-export class FrameLogins implements Popups {
+export class FrameLogins {
   readonly #runtime: Runtime;
   /** All processes of the application have its secret. */
   readonly #seal: CookieSeal;
@@ -75,9 +78,10 @@ export class FrameLogins implements Popups {
 
   /** Returns those of a strategy, and installs them when they are first asked for. */
   static of(runtime: Runtime): FrameLogins {
-    const installed = runtime.popups instanceof FrameLogins ? runtime.popups : new FrameLogins(runtime);
-    runtime.popups = installed;
-    return installed;
+    const logins = installed.get(runtime) ?? new FrameLogins(runtime);
+    installed.set(runtime, logins);
+    runtime.popups = logins.#popups;
+    return logins;
   }
 
   #now(): number {

@@ -60,7 +60,7 @@ function startLogin(
   const { settings, grants, returnCookie, pageScopes, popups } = context.runtime;
   const scopeOfRoute = options.scope === undefined ? settings.scope : check.scope('scope', options.scope);
   const { req } = visit;
-  const frame = popups?.popupOf(req)?.target;
+  const frame = popups?.get(req)?.target;
   // The page to return to, and its cookie, belong to the user's tabs.
   const remembered = frame ? undefined : returnCookie.take(visit, res);
   const [requested, ...others] = visit.url.includes('?') ? visit.query.getAll('returnTo') : [];

@@ -42,11 +42,7 @@ interface CheckedCallback {
   readonly answer: CallbackAnswer;
 }
 
-/**
- * Answers a callback with one of Passport's actions: checks it, redeems its code, asks the application, stores the grant.
- *
- * @throws what Passport's `error` is to report
- */
+/** Answers a callback with one of Passport's actions. @throws what Passport's `error` is to report */
 export async function handleCallback(
   context: LoginContext,
   routeRequest: RouteRequest,
@@ -54,7 +50,7 @@ export async function handleCallback(
 ): Promise<void> {
   const { managers, popups, settings } = context.runtime;
   const { visit, options } = routeRequest;
-  const popup = popups?.popupOf(visit.req);
+  const popup = popups?.get(visit.req);
   const isConnection = Boolean(options.assignProperty);
   const logsIn = options.session !== false && !isConnection;
   const page = options.successReturnToOrRedirect || options.successRedirect;
@@ -65,11 +61,10 @@ export async function handleCallback(
   const startedAt = performance.now();
   let isReported = false;
   const report: CallbackRequest['report'] = (outcome, details) => {
-    if (isReported) return;
-    isReported = true;
-    if (!loginChannel.hasSubscribers) return;
     const durationMs = performance.now() - startedAt;
-    loginChannel.publish({ ...publicName(settings.name), outcome, durationMs, ...details });
+    if (!isReported && loginChannel.hasSubscribers)
+      loginChannel.publish({ ...publicName(settings.name), outcome, durationMs, ...details });
+    isReported = true;
   };
   const request = { ...routeRequest, query, popup, isConnection, logsIn, page, manager, sessionAtStart, report };
   try {
@@ -97,10 +92,8 @@ const OTHER_ISSUER =
 const CONNECTION_AS_LOGIN = 'This request connects an account, and is no login. Please log in.';
 
 /**
- * Checks a callback, the cheapest checks first, and changes nothing: another callback can still finish the login of one
- * that is refused here.
+ * Checks a callback, the cheapest checks first. Changes nothing: another callback can still finish a login that is refused here.
  *
- * @throws AuthorizationError for a prefetch; ConfigurationError if `embedded()` is mounted in the wrong order
  * @see service.md, 4.1; RFC 6749, 4.1.2
  */
 async function checkCallback(
@@ -159,10 +152,6 @@ function matchesRoute({ redirectUri }: PendingLogin, { path }: Visit, own: strin
 /**
  * Finishes the login of a checked callback, once. If the browser drops the request (a reload of the page), the next callback
  * of the login gets its outcome, since the session belongs to the request that is still there.
- *
- * @throws AuthorizationError, TokenError, TokenResponseError, ServiceUnavailableError, TokenStoreError, or what `userProfile`
- *   and `verify` throw
- * @see service.md, 4.1 and 4.2; RFC 6749, 4.1.2
  */
 async function finishLogin(
   context: LoginContext,
@@ -220,11 +209,7 @@ function saveForPage(
   else pages?.recordRefused(visit, res, missing);
 }
 
-/**
- * Redeems a code, and asks the application for its user: by `userProfile`, then `verify`.
- *
- * @throws ConfigurationError for a user whose `id` is set to `undefined` or `null`, and what the application's functions throw
- */
+/** Redeems a code, and asks the application for its user: by `userProfile`, then `verify`. @see service.md, 4.2 */
 async function redeemCode(
   { runtime, advice }: LoginContext,
   req: IncomingMessage,
@@ -272,11 +257,7 @@ async function redeemCode(
 /** What services say if the user declined: RFC 6749, 4.1.2.1, and LinkedIn. */
 const DECLINED: ReadonlySet<string> = new Set(['access_denied', 'user_cancelled_login', 'user_cancelled_authorize']);
 
-/**
- * Returns the failure of a callback whose user declined.
- *
- * @throws AuthorizationError for any other error; ConfigurationError if the application's function throws
- */
+/** Returns the failure of a callback whose user declined. @throws AuthorizationError for any other error */
 function declined(
   declines: Settings['declines'],
   { error, description }: Extract<CallbackAnswer, { kind: 'error' }>,
@@ -356,10 +337,7 @@ async function fail(
   else actions.redirect(locationOf(page));
 }
 
-/**
- * Returns the page that the callback's route names if the user is logged in with this strategy: for the back button, a
- * reload, and a bookmarked callback.
- */
+/** Returns the route's page if the user is logged in with this strategy: for the back button, a reload, a bookmarked callback. */
 async function pageOfLoggedIn(
   { runtime: { grants } }: LoginContext,
   { visit: { req }, isConnection, page, manager }: CallbackRequest,

@@ -32,8 +32,8 @@ export interface LoginRuntime {
   readonly returnCookie: ReturnCookie;
   /** The scopes that pages ask for; `undefined` if none does. */
   readonly pageScopes: () => PageScopes | undefined;
-  /** `undefined` for applications without frames. */
-  readonly popups: Popups | undefined;
+  /** By the requests that they send; `undefined` for applications without frames. */
+  readonly popups: WeakMap<IncomingMessage, Popup> | undefined;
   /** Set by the first login. */
   logins?: LoginContext | undefined;
 }
@@ -124,10 +124,4 @@ export interface Popup {
   admit(grantId: string): void;
   /** Called with the scopes that were not granted. @param isDeclined True if the login failed by that. */
   noteRefused(scope: readonly string[], isDeclined: boolean): void;
-}
-
-/** Finds the popups of a strategy. `embedded()` installs it. */
-export interface Popups {
-  /** Returns the popup that sent the request; `undefined` for any other request. */
-  popupOf(req: IncomingMessage): Popup | undefined;
 }

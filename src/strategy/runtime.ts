@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { OpenStrategy } from '../advice/open-strategies.js';
 import { type ApiClient, createApiClient } from '../api/api-client.js';
 import { type ApiContext, type CredentialSource, createApiContext } from '../api/api-context.js';
@@ -14,7 +15,7 @@ import {
 } from '../events.js';
 import { GrantCodec } from '../grants/grant.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
-import type { LoginContext, LoginRuntime, Popups } from '../login/login-context.js';
+import type { LoginContext, LoginRuntime, Popup } from '../login/login-context.js';
 import type { AnyVerify } from '../login/verify.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import { TokenEndpoint, type TokenEndpointOptions } from '../oauth/token-endpoint.js';
@@ -41,7 +42,7 @@ export class Runtime implements LoginRuntime {
   readonly openStrategy: OpenStrategy;
   logins: LoginContext | undefined;
   /** Installed by `embedded()`. */
-  popups: Popups | undefined;
+  popups: WeakMap<IncomingMessage, Popup> | undefined;
   readonly pageScopes: () => PageScopes | undefined;
   readonly endpoint: TokenEndpoint;
   readonly managers: GrantManagers;
