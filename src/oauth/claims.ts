@@ -78,7 +78,7 @@ export function organizationDomainOf(
   const value = read
     ? invoke('organizationDomain', 'a domain or undefined', () => read(claims, tokenResponse))
     : claims.domain;
-  return value === undefined || value === null || value === '' ? undefined : asOrganizationDomain(value);
+  return (value ?? '') === '' ? undefined : asOrganizationDomain(value);
 }
 
 /**
@@ -110,7 +110,7 @@ export function enterpriseUrlOf(
   hosts: HostPatterns,
 ): string | undefined {
   const value = invoke('enterpriseBaseUrl', 'a URL or undefined', () => read(claims, tokenResponse));
-  return value === undefined || value === null || value === '' ? undefined : asEnterpriseUrl(value, hosts);
+  return (value ?? '') === '' ? undefined : asEnterpriseUrl(value, hosts);
 }
 
 /**

@@ -26,14 +26,11 @@ const MAX_BODY_LENGTH = 1_000;
 /** Maximum nesting of a refusal. Deeper values are dropped. */
 const MAX_REFUSAL_LEVELS = 32;
 
-/** The errors of RFC 6749, 5.2, by the service's word for them. */
-const REGISTERED_ERRORS: ReadonlyMap<string, string> = new Map([
-  ['invalid_request', 'invalid_request'],
-  ['invalid_client', 'invalid_client'],
-  ['invalid_grant', 'invalid_grant'],
-  ['unauthorized_client', 'unauthorized_client'],
-  ['unsupported_grant_type', 'unsupported_grant_type'],
-  ['invalid_scope', 'invalid_scope'],
+/** The errors of RFC 6749, 5.2. */
+const REGISTERED_ERROR = /^(?:invalid_(?:request|client|grant|scope)|unauthorized_client|unsupported_grant_type)$/;
+
+/** Other words for them. */
+const ALIASES: ReadonlyMap<string, string> = new Map([
   // Of GitHub: https://docs.github.com/apps/oauth-apps/maintaining-oauth-apps/troubleshooting-oauth-app-access-token-request-errors
   ['bad_refresh_token', 'invalid_grant'],
   ['incorrect_client_credentials', 'invalid_client'],
@@ -100,24 +97,20 @@ function literal(text: string): string {
 
 /** Returns the values that may describe a refusal: the body, its `error` and its `errors`; of a list, the first entry. */
 function nestedErrors(json: unknown): readonly unknown[] {
-  const { error, errors } = propertiesOf(json);
+  const { error, errors }: Readonly<Record<string, unknown>> = Object(json);
   return [json, error, errors].map((value) => (Array.isArray(value) ? value[0] : value));
 }
 
 function firstText(sources: readonly unknown[], names: readonly string[]): string | undefined {
   for (const source of sources) {
     if (typeof source === 'string' && names === ERROR_FIELDS) return source;
-    const fields = propertiesOf(source);
+    const fields: Readonly<Record<string, unknown>> = Object(source);
     for (const name of names) {
       const value = fields[name];
       if (typeof value === 'string' && value !== '') return value;
     }
   }
   return undefined;
-}
-
-function propertiesOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 /** Reads a form body, as some services send it. Any other text has no fields. */
@@ -138,8 +131,8 @@ function shownText(value: string | undefined, forms: readonly string[]): string 
 function errorIdentifier(word: string | undefined, forms: readonly string[]): string | undefined {
   if (word === undefined) return undefined;
   // These decide about a grant, so they count even if a short secret happens to be a part of the word.
-  const registered = REGISTERED_ERRORS.get(word);
-  if (registered !== undefined) return registered;
+  const registered = ALIASES.get(word) ?? word;
+  if (REGISTERED_ERROR.test(registered)) return registered;
   // A run of 25 characters is a token.
   const isSafe = IDENTIFIER.test(word) && !/[a-z0-9]{25}/i.test(word) && !forms.some((form) => word.includes(form));
   return isSafe ? word : undefined;

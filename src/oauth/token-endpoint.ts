@@ -136,7 +136,7 @@ export class TokenEndpoint {
   async refresh(refreshToken: string, options?: TokenRequestOptions): Promise<TokenSet | undefined> {
     try {
       const tokens = await this.#send('refresh_token', { refresh_token: refreshToken }, options);
-      return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
+      return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken, lifetimeMs: tokens.renewableLifetimeMs };
     } catch (error) {
       const facts = responseFactsOf(error);
       const { refusal } = facts;
@@ -157,16 +157,14 @@ export class TokenEndpoint {
   /** Requests tokens for the application itself. Drops a refresh token in the response: the request can be repeated. @see RFC 6749, 4.4 and 4.5 */
   async requestTokens({ grant_type, ...fields }: TokenParameters, options?: TokenRequestOptions): Promise<TokenSet> {
     const tokens = await this.#send(grant_type, fields, options);
-    const scope = tokens.scope ?? grantedScope(fields.scope);
-    return { ...tokens, scope, refreshToken: undefined, refreshTokenLifetimeMs: undefined };
+    const { scope = grantedScope(fields.scope), renewableLifetimeMs: lifetimeMs } = tokens;
+    return { ...tokens, scope, lifetimeMs, refreshToken: undefined, refreshTokenLifetimeMs: undefined };
   }
 
   #advice(grantType: string, error: string | undefined, status: number): string {
-    const readings = this.#request.isAmbiguous ? TWO_READINGS : '';
-    if (error === 'invalid_client') return readings;
     const isRefresh = grantType === 'refresh_token';
-    if (error === undefined && status === 401 && !isRefresh)
-      return ` Check the options clientID and clientSecret.${readings}`;
+    if (error === 'invalid_client' || (error === undefined && status === 401 && !isRefresh))
+      return ` Check the options clientID and clientSecret.${this.#request.isAmbiguous ? TWO_READINGS : ''}`;
     if (status === 415 || (!isRefresh && ABOUT_THE_FORMAT.has(error))) return FORMAT_ADVICE[this.#options.tokenRequest];
     if (!isRefresh || ABOUT_THE_CLIENT.has(error) || this.#options.endsGrant) return '';
     return ' If that means that the refresh token is dead, set the option endsGrant.';
@@ -214,18 +212,12 @@ export class TokenEndpoint {
         // Status and headers of a refusal count even if its body cannot be read.
         if (error.response) return error.response;
         // Only a request that was not sent may be repeated: a code or a rotating refresh token works once.
-        if (isRepeated || error.kind !== 'connect' || mayRepeat?.() === false) throw error;
+        if (isRepeated || error.kind !== 'connect' || mayRepeat?.() === false) throw unanswered(error);
         return await send(true);
       }
     };
-    let response: HttpResponse;
-    try {
-      response = await (turn ? this.queue.send(turn, send) : send());
-    } catch (error) {
-      throw error instanceof TransportError ? unanswered(error) : error;
-    }
+    const response = await (turn ? this.queue.send(turn, send) : send());
     return readTokenResponse(response, this.#options, {
-      isRenewable: grantType !== 'authorization_code',
       now: clock(),
       secrets: () => [...secretsOf(parameters), ...this.#request.secrets],
       advice: (error, status) => this.#advice(grantType, error, status),

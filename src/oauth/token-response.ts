@@ -21,7 +21,7 @@ export interface TokenSet {
   readonly refreshToken: string | undefined;
   /** Of the access token, from its arrival, in milliseconds. */
   readonly lifetimeMs: number;
-  /** The same if a refresh token can replace the access token. */
+  /** The same if the access token can be replaced. */
   readonly renewableLifetimeMs: number;
   /** The same of the refresh token; `undefined` if the response states none. */
   readonly refreshTokenLifetimeMs: number | undefined;
@@ -57,8 +57,6 @@ export interface AnsweredRequest {
   readonly now: number;
   /** Returns the secrets that were sent. No message repeats them. */
   readonly secrets: () => readonly string[];
-  /** True if the access token can be replaced, whether or not the response has a refresh token. */
-  readonly isRenewable?: boolean | undefined;
   /** Returns what to do about a refusal: a sentence after a space, or nothing. `error` is `undefined` if the response has none. */
   readonly advice?: (error: string | undefined, status: number) => string;
 }
@@ -95,8 +93,8 @@ export function outageOf(endpoint: string, response: HttpResponse, now: number):
   const { status } = response;
   if (status !== 408 && status !== 429 && status < 500) return undefined;
   const waitMs = retryAfterMs(response.headers, now);
-  const retryAfter = waitMs === undefined ? undefined : waitMs / 1000;
-  return new ServiceUnavailableError(`The ${endpoint} answered with status ${status}.`, { retryAfter });
+  const message = `The ${endpoint} answered with status ${status}.`;
+  return new ServiceUnavailableError(message, { retryAfter: waitMs && waitMs / 1000 });
 }
 
 /**
@@ -112,7 +110,8 @@ export function readTokenResponse(response: HttpResponse, options: TokenReading,
   const body = status >= 200 && status < 300 ? parseJsonObject(response.body) : undefined;
   const rotatedToken = isToken(body?.refresh_token) ? body.refresh_token : undefined;
   try {
-    if (body && (isToken(body.access_token) || rotatedToken !== undefined)) return readTokenSet(body, options, request);
+    if (body && (isToken(body.access_token) || rotatedToken !== undefined))
+      return readTokenSet(body, options, request.now);
   } catch (error) {
     throw withFacts(error, { rotatedToken, retryAfterMs: retryAfterMs(response.headers, request.now) });
   }
@@ -140,7 +139,7 @@ function accessTokenFault(token: unknown): string {
   return 'an access_token with characters that no header can carry';
 }
 
-function readTokenSet(body: TokenResponseFields, options: TokenReading, request: AnsweredRequest): TokenSet {
+function readTokenSet(body: TokenResponseFields, options: TokenReading, now: number): TokenSet {
   const { access_token: accessToken, expires_in: expiresIn } = body;
   const { accessTokenLifetime, grantedScopes, organizationDomain, enterpriseUrl, issuedBy } = options;
   if (!isToken(accessToken)) throw responseError(accessTokenFault(accessToken));
@@ -154,14 +153,13 @@ function readTokenSet(body: TokenResponseFields, options: TokenReading, request:
   // A space is allowed (RFC 6749, A.17).
   if (/[^\x20-\x7e]/.test(refreshToken)) throw responseError('a refresh_token with characters beyond visible ASCII');
   const claims = readClaims(accessToken);
-  const renewableLifetimeMs = renewableLifetime(expiresIn, claims, request.now, accessTokenLifetime);
-  const isRenewable = refreshToken !== '' || request.isRenewable;
+  const renewableLifetimeMs = renewableLifetime(expiresIn, claims, now, accessTokenLifetime);
   // No standard has a field for it. An invalid value is ignored.
   const refreshTokenSeconds = secondsOf(body.refresh_token_expires_in) ?? secondsOf(body.refresh_expires_in);
   return {
     accessToken,
     refreshToken: refreshToken || undefined,
-    lifetimeMs: isRenewable ? renewableLifetimeMs : wholeLifetime(expiresIn, claims, request.now, accessTokenLifetime),
+    lifetimeMs: refreshToken ? renewableLifetimeMs : wholeLifetime(expiresIn, claims, now, accessTokenLifetime),
     renewableLifetimeMs,
     refreshTokenLifetimeMs: refreshTokenSeconds && refreshTokenSeconds * 1000,
     scope: grantedScope(body.scope, grantedScopes),
@@ -255,23 +253,21 @@ function refusalError(refusal: Refusal, { advice }: AnsweredRequest, fault?: str
   if (isRefusal) {
     const error = identifierOf(refusal);
     const said = description ? ` (${description})` : '';
-    const hint = error === 'invalid_client' ? ' Check the options clientID and clientSecret.' : '';
-    const message = `The token endpoint refused the request with status ${status}: ${error}${said}.${hint}${advice?.(error, status) ?? ''}`;
+    const message = `The token endpoint refused the request with status ${status}: ${error}${said}.${advice?.(error, status) ?? ''}`;
     return new TokenError(message, { error });
   }
   if (status >= 200 && status < 300) return responseError(fault ?? 'a body that is not a JSON object');
-  const isRedirect = status >= 300 && status < 400;
-  const hint =
+  const redirect =
     ' (a redirect, which is never followed: check the option tokenPath, its trailing slash too, and authUrl)';
-  const found = `status ${status} ${fault ? `and ${fault}` : 'without an OAuth error'}${isRedirect ? hint : ''}`;
+  const found = `status ${status} ${fault ? `and ${fault}` : 'without an OAuth error'}${status < 400 ? redirect : ''}`;
   return responseError(found, advice?.(undefined, status));
 }
 
 /** Returns true if the body of a success reports an error, as those of GitHub and Slack do. */
 function reportsError(body: unknown): boolean {
   const { error, errors }: Partial<Record<'error' | 'errors', unknown>> = Object(body);
-  const isError = (value: unknown) => value !== undefined && value !== null && value !== '';
-  return isError(error) || isError(errors) || (typeof body === 'string' && /(?:^|&)error=/.test(body));
+  const hasError = [error, errors].some((value) => (value ?? '') !== '');
+  return hasError || (typeof body === 'string' && /(?:^|&)error=/.test(body));
 }
 
 function responseError(found: string, advice = ''): TokenResponseError {
