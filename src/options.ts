@@ -56,21 +56,17 @@ export interface StrategyOptions<UserProfile extends object = object> {
   /** Base URL of the API. https, or http on a loopback host. */
   readonly baseUrl: string | undefined;
   /**
-   * Base URL of the API for enterprise organizations, with `{domain}` as one whole label of its host. Or a function of the access
-   * token's claims and the token response that returns a URL on one of `enterpriseHosts`; `undefined` for `baseUrl`. Default: all
-   * requests go to `baseUrl`.
+   * Base URL of the API for enterprise organizations, with `{domain}` as one whole label of its host. Or a function that returns a
+   * URL on one of `enterpriseHosts`, or `undefined` for `baseUrl`. Default: all requests go to `baseUrl`.
    */
   readonly enterpriseBaseUrl?: string | ((claims: Claims, tokenResponse: TokenResponseFields) => unknown) | undefined;
   /** Hosts of the URLs that a function `enterpriseBaseUrl` returns: exact names, or `*.` and a domain. Required with such a function. */
   readonly enterpriseHosts?: readonly string[] | undefined;
   /** Further origins to which `client.fetch` sends the access token, such as `['https://{domain}.mcp.example.com']`. Default: none. */
   readonly origins?: readonly string[] | undefined;
-  /** The client ID that the application received at registration. */
+  /** The client ID from registration. */
   readonly clientID: string | undefined;
-  /**
-   * The client secret that the application received at registration. It also encrypts the cookies of pending logins. To replace
-   * it, set a list: the first is sent and encrypts, all decrypt.
-   */
+  /** The client secret from registration. Also encrypts the cookies of pending logins. Of a list, the first is sent and encrypts; all decrypt. */
   readonly clientSecret: string | readonly string[] | undefined;
   /** A registered redirect URL. A relative URL is resolved against the request and follows Express' `trust proxy` setting. */
   readonly callbackURL: string | undefined;
@@ -82,28 +78,22 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly organizationDomain?: ((claims: Claims, tokenResponse: TokenResponseFields) => unknown) | undefined;
   /** Sends an S256 code challenge (RFC 7636), for services that support PKCE. Default: `false`. */
   readonly pkce?: boolean | undefined;
-  /**
-   * The authorization server's issuer identifier (RFC 9207). A callback with another `iss`, or without one, is refused with 403
-   * before any token request. Default: `iss` is ignored.
-   */
+  /** The issuer identifier (RFC 9207). A callback with another `iss`, or none, is refused with 403. Default: `iss` is ignored. */
   readonly issuer?: string | undefined;
   /**
-   * Returns true if an `error` of the callback means that the user declined. Default: for `access_denied`, LinkedIn's
-   * `user_cancelled_login` and `user_cancelled_authorize`, and for `consent_required` unless the login set `prompt=none`.
+   * Returns true if an `error` of the callback means that the user declined. Default: `access_denied`, LinkedIn's
+   * `user_cancelled_login` and `user_cancelled_authorize`, and `consent_required` without `prompt=none`.
    */
   readonly declines?: ((answer: CallbackError) => boolean) | undefined;
-  /**
-   * Loads more of the user's profile after the code exchange; its second argument is the token response. The result is merged into
-   * `profile`. For services with opaque access tokens it must return the `id`.
-   */
+  /** Loads more of the profile after the code exchange. The result is merged into `profile`; with opaque access tokens it must have the `id`. */
   readonly userProfile?: ((client: ApiClient, tokenResponse: TokenResponseFields) => Promise<UserProfile>) | undefined;
   /** Passes the request to `verify` as its first argument. Default: `false`. */
   readonly passReqToCallback?: boolean | undefined;
   /** Stores grants. Default: the application's session store, under keys with a prefix. */
   readonly tokenStore?: TokenStore | undefined;
   /**
-   * Returns the id of a grant, such as the user's id in the application. Never return what the request alone claims, such as a
-   * query parameter: anyone could name another user's grant. Default: a random id in the session.
+   * Returns the id of a user's grant. Never return what the request alone claims, such as a query parameter: anyone could name
+   * another user's. Default: a random id in the session.
    */
   readonly grantId?: GrantIdReader | undefined;
   /**
@@ -130,10 +120,7 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly authorizationPath?: string | undefined;
   /** Token endpoint: a path below `authUrl`, or a whole URL. A trailing slash and a query are kept. Default: `/oauth/token`. */
   readonly tokenPath?: string | undefined;
-  /**
-   * Revocation endpoint (RFC 7009): a path below `authUrl`, or a whole URL. A logout and `deleteGrant` then revoke the tokens.
-   * Default: none, and tokens stay valid until they expire.
-   */
+  /** Revocation endpoint (RFC 7009), for logouts and `deleteGrant`: a path below `authUrl`, or a whole URL. Default: tokens are not revoked. */
   readonly revocationPath?: string | undefined;
   /** Path of the API below `baseUrl`; `''` for none. Default: `/api/v2`. */
   readonly apiPath?: string | undefined;
@@ -167,9 +154,6 @@ export interface StrategyOptions<UserProfile extends object = object> {
   readonly clock?: (() => number) | undefined;
 }
 
-/** One secret or several. The first encrypts; all decrypt. */
-type Secrets = readonly [Secret, ...Secret[]];
-
 /** Key of {@link TenantSettings} in the options that `tenants()` passes. */
 export const TENANT: unique symbol = Symbol('tenant');
 
@@ -202,7 +186,8 @@ interface Converted {
   readonly enterpriseUrl: ((claims: Claims, tokenResponse: TokenResponseFields) => string | undefined) | undefined;
   readonly enterpriseHosts: HostPatterns | undefined;
   readonly origins: readonly string[];
-  readonly clientSecret: Secrets;
+  /** The first is sent, and encrypts; all decrypt. */
+  readonly clientSecret: readonly [Secret, ...Secret[]];
   readonly scope: string;
   readonly grantId: ((req: IncomingMessage, user: unknown) => unknown) | undefined;
   readonly encryptionKeys: readonly Secret[];
@@ -213,15 +198,10 @@ interface Converted {
   readonly tenant: TenantSettings | undefined;
 }
 
-/** Options that stay `undefined` if they are left out. */
-type MayLack = Exclude<keyof StrategyOptions, Given | keyof Converted | 'timeout'>;
-
-type Unchanged = { readonly [Option in MayLack]: StrategyOptions[Option] } & {
-  readonly [Option in Given]-?: NonNullable<StrategyOptions[Option]>;
-};
+type Defined = { readonly [Option in Given]: NonNullable<StrategyOptions[Option]> };
 
 /** The checked options with their defaults, in the units that the code uses. */
-export interface Settings extends Unchanged, Converted {}
+export interface Settings extends Defined, Converted, Omit<StrategyOptions, Given | keyof Converted | 'timeout'> {}
 
 /** Options as {@link READERS} reads them, before they are converted. */
 interface Changed {

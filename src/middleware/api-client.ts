@@ -67,11 +67,7 @@ export function apiClient(strategy: Strategy | ManyStrategies, options: ApiClien
   };
 }
 
-/**
- * Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none.
- *
- * @param strategyName Named in the error.
- */
+/** Reports to a framework that this package cannot work in it: by `next`, or by throwing if the framework has none. */
 export function refuseFramework(
   req: IncomingMessage,
   response: unknown,

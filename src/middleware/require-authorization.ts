@@ -32,9 +32,8 @@ export interface FrameGate {
   /** Returns true if the user refused one of the scopes a moment ago, in the popup that this frame opened. */
   isRefused(req: IncomingMessage, scope: readonly string[]): boolean;
   /**
-   * Answers a page request of the frame with the button.
+   * Answers a page request with the button, whose popup asks for `scope`; by default for that of every login.
    *
-   * @param scope Scopes that the popup asks for. Default: those of every login.
    * @throws NotAuthorizedError if the request names no user, but should; ConfigurationError if the frame would lose its session
    */
   answer(req: IncomingMessage, res: ServerResponse, scope: string | undefined, isStepUp: boolean): void;

@@ -48,8 +48,6 @@ export class Runtime implements LoginRuntime {
   readonly managers: GrantManagers;
   readonly grants: RequestGrants;
   readonly clients: RequestClients;
-  /** True once a route of login or callback got a request. */
-  isInUse = false;
   readonly #http: readonly HttpClient[];
 
   constructor(settings: Settings, verify: AnyVerify | undefined) {

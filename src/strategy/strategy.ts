@@ -26,10 +26,8 @@ interface PassportStrategy extends PassportActions {
   authenticate(req: IncomingMessage, options?: object): void;
 }
 
-type PassportStrategyClass = new (options: object, verify: unknown) => PassportStrategy;
-
 /** The base class, without the types of Express that its declarations import. */
-const Base: PassportStrategyClass = OAuth2Strategy as unknown as PassportStrategyClass;
+const Base = OAuth2Strategy as unknown as new (options: object, verify: unknown) => PassportStrategy;
 
 /** Key of a strategy's runtime, which the objects that Passport derives for requests inherit. Not enumerable, so that no log prints it. */
 const RUNTIME: unique symbol = Symbol('runtime');
@@ -94,9 +92,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
   /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: RouteOptions = {}): void {
     const runtime = runtimeOf(this);
-    // Again, since methods may have been set on the strategy.
-    if (!runtime.isInUse) refuseHooks(this);
-    runtime.isInUse = true;
+    // Again, since methods may have been set on the strategy before its first login.
+    if (!runtime.logins) refuseHooks(this);
     // A strategy passed to passport.authenticate is shared by requests. Its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),
@@ -272,7 +269,7 @@ async function named<T>(strategy: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Methods of OAuth2Strategy that subclasses override, and what to do instead. */
+/** Methods that subclasses of OAuth2Strategy override, and what to do instead. */
 const HOOKS: readonly (readonly [name: string, advice: string])[] = [
   ['authorizationParams', 'set parameters of the authorization request in the options of the strategy'],
   ['tokenParams', 'the token request has the parameters of the specification alone'],
