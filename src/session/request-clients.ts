@@ -213,16 +213,24 @@ export class RequestClients {
     req.login = wrapped;
   }
 
-  /** Replaces the request's clients with clients of the new grant, for the handlers that run after login. */
-  switchTo(req: IncomingMessage, manager: GrantManager, grantId: string, grant: Grant | undefined): GrantCredentials {
+  /**
+   * Replaces the request's clients with clients of the new grant, for the handlers that run after login. Returns their source;
+   * `undefined` if the request has no client.
+   */
+  switchTo(
+    req: IncomingMessage,
+    manager: GrantManager,
+    grantId: string,
+    grant: Grant | undefined,
+  ): GrantCredentials | undefined {
     // No client can have an id that is new.
-    const known = this.options.grants.isNewId ? undefined : this.#sourceOf(req, grantId);
-    const source = known ?? new GrantCredentials(manager, grantId);
-    if (grant) source.take(grant);
+    let source = this.options.grants.isNewId ? undefined : this.#sourceOf(req, grantId);
     for (const property of this.#properties) {
-      if ((req as WithClients)[property] instanceof ApiClient)
-        (req as WithClients)[property] = createApiClient(source, this.options.api);
+      if (!((req as WithClients)[property] instanceof ApiClient)) continue;
+      source ??= new GrantCredentials(manager, grantId);
+      (req as WithClients)[property] = createApiClient(source, this.options.api);
     }
+    if (grant) source?.take(grant);
     return source;
   }
 
