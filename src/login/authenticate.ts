@@ -8,8 +8,7 @@ import { asRouted, Visit } from '../session/visit.js';
 import { ABSOLUTE_URL, authorizationRequest, beginLogin, furtherParams } from './begin-login.js';
 import { handleCallback } from './callback.js';
 import type { CallbackQuery, LoginContext, LoginRuntime, PassportActions, RouteOptions } from './login-context.js';
-import { PendingLogins } from './pending-logins.js';
-import { UsedLogins } from './used-logins.js';
+import { PendingLogins, UsedLogins } from './pending-logins.js';
 
 /**
  * Options of `passport.authenticate` and `passport.authorize`: Passport's, and those of this strategy. Both accept a value of

@@ -12,8 +12,7 @@ import type { RequestClients } from '../session/request-clients.js';
 import type { GrantManagers, RequestGrants } from '../session/request-grants.js';
 import type { PageScopes, ReturnCookie } from '../session/return-to.js';
 import type { Visit } from '../session/visit.js';
-import type { FrameTarget, PendingLogin, PendingLogins } from './pending-logins.js';
-import type { UsedLogins } from './used-logins.js';
+import type { FrameTarget, PendingLogin, PendingLogins, UsedLogins } from './pending-logins.js';
 import type { AnyVerify } from './verify.js';
 
 /** What logins need of their strategy. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { UsedLogins } from '../../src/login/used-logins.js';
+import { UsedLogins } from '../../src/login/pending-logins.js';
 import type { StoreAccess } from '../../src/stores/store-access.js';
 import { heapBytes } from '../support/heap.js';
 import { TestClock } from '../support/test-clock.js';
