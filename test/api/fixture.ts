@@ -1,12 +1,7 @@
 import { beforeEach, onTestFinished } from 'vitest';
-import type { AccountLimiter } from '../../src/api/account-limiter.js';
 import { type ApiClient, createApiClient } from '../../src/api/api-client.js';
-import {
-  type ApiContextOptions,
-  type Credential,
-  type CredentialSource,
-  createApiContext,
-} from '../../src/api/api-context.js';
+import type { ApiContextOptions, Credential, CredentialSource } from '../../src/api/api-context.js';
+import { createApiContext } from '../../src/api/api-context.js';
 import { NotAuthorizedError } from '../../src/errors.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
@@ -29,7 +24,7 @@ export class MemorySource implements CredentialSource {
   readonly settledWith: boolean[] = [];
   #refresh: Promise<Credential> | undefined;
 
-  constructor(current: Credential | undefined = credentialOf('first')) {
+  constructor(current = credentialOf('first')) {
     this.current = current;
   }
 
@@ -71,74 +66,45 @@ export class MemorySource implements CredentialSource {
   }
 }
 
-/** A client, and what can be seen and steered of it. */
-export interface Fixture {
-  readonly client: ApiClient;
-  readonly source: MemorySource;
-  readonly http: HttpClient;
-  readonly limiter: AccountLimiter;
-  /** Milliseconds of each wait between tries. */
-  readonly waits: number[];
-  another(source?: CredentialSource): ApiClient;
-}
-
-/** What a test sets otherwise. */
-export type FixtureOptions = Partial<ApiContextOptions> & { readonly source?: MemorySource };
+export type Fixture = ReturnType<typeof createFixture>;
 
 /** A client for a service at `origin`, closed with the test unless `http` is given; waits end at once, and the jitter is at its upper end. */
-export function createFixture(origin: string, options: FixtureOptions = {}): Fixture {
+export function createFixture(origin: string, options: Partial<ApiContextOptions> & { source?: MemorySource } = {}) {
   const { source = new MemorySource(), http = new HttpClient(), ...others } = options;
+  /** Milliseconds of each wait between tries. */
   const waits: number[] = [];
   const context = createApiContext({
-    http,
-    baseUrl: origin,
+    ...{ http, baseUrl: origin, strategyName: 'oauth-app', random: () => 1 },
     // No test ends by it but those that let time pass.
     timeoutMs: 60_000,
-    strategyName: 'oauth-app',
-    random: () => 1,
-    wait: async (ms) => {
-      waits.push(ms);
-    },
+    wait: async (ms) => void waits.push(ms),
     ...others,
   });
-  const close = async () => {
-    await context.limiter.close();
-    await http.close();
-  };
-  if (options.http === undefined) onTestFinished(close);
-  return {
-    client: createApiClient(source, context),
-    source,
-    http,
-    waits,
-    limiter: context.limiter,
-    another: (own = source) => createApiClient(own, context),
-  };
+  const { limiter } = context;
+  if (options.http === undefined) onTestFinished(() => limiter.close().then(() => http.close()));
+  const another = (own: CredentialSource = source) => createApiClient(own, context);
+  return { client: another(), source, http, waits, limiter, another };
 }
 
-const [currentServer, setServer] = standIn<FaultyServer>('service');
-const [currentClient, setClient] = standIn<ApiClient>('client');
-const [currentSource, setSource] = standIn<MemorySource>('client');
-const [currentHttp, setHttp] = standIn<HttpClient>('client');
+const [server, setServer] = standIn<FaultyServer>('service');
+const [client, setClient] = standIn<ApiClient>('client');
+const [source, setSource] = standIn<MemorySource>('client');
+const [http, setHttp] = standIn<HttpClient>('client');
 
 /** Of the running test, after {@link startApiForEachTest}: a service that answers as it is told, and a client of it. */
-export const server: FaultyServer = currentServer;
-export const client: ApiClient = currentClient;
-export const source: MemorySource = currentSource;
-export const http: HttpClient = currentHttp;
+export { client, http, server, source };
 export const waits: number[] = [];
 
 /** Starts a service and a client before each test of the file or group. */
-export function startApiForEachTest(options: FixtureOptions = {}): void {
+export function startApiForEachTest(options: Partial<ApiContextOptions> = {}): void {
   beforeEach(async () => {
-    const started = await startFaultyServer();
+    const started = await startServer();
     const fixture = createFixture(started.origin, { ...options, wait: async (ms) => void waits.push(ms) });
     waits.length = 0;
     setServer(started);
     setClient(fixture.client);
     setSource(fixture.source);
     setHttp(fixture.http);
-    return () => started.close();
   });
 }
 

@@ -1,16 +1,14 @@
 import { randomInt } from 'node:crypto';
-import { setImmediate as turn } from 'node:timers/promises';
 import { test as base } from 'vitest';
 import type { GrantLostEvent, RefreshEvent } from '../../src/events.js';
-import { type Grant, GrantCodec, type RefreshWindow } from '../../src/grants/grant.js';
+import { type Grant, GrantCodec } from '../../src/grants/grant.js';
 import type { GrantRepositoryOptions } from '../../src/grants/grant-repository.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import type { TokenStore } from '../../src/index.js';
-import { Revocations } from '../../src/jobs/revocations.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import type { TokenSet } from '../../src/oauth/token-response.js';
 import { Secret } from '../../src/redaction.js';
-import { GrantManager, type GrantManagerOptions } from '../../src/refresh/grant-manager.js';
+import { GrantManager } from '../../src/refresh/grant-manager.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
 import { inAnotherProcess } from '../support/store-views.js';
 import { TestClock } from '../support/test-clock.js';
@@ -20,41 +18,13 @@ import { TroubledStore } from '../support/troubled-store.js';
 export interface ManagerOptions {
   readonly store?: TokenStore;
   readonly cache?: NonNullable<GrantRepositoryOptions['cache']> | false;
-  readonly window?: RefreshWindow;
   readonly encryptionKeys?: readonly string[];
-  readonly strategyName?: string;
-  readonly parametersOf?: GrantManagerOptions['parametersOf'];
-  /** Revokes the tokens of deleted grants. */
-  readonly revokes?: boolean;
 }
 
 /** The grants of one process: a manager over a token endpoint and a store that fail as a test says. */
-export interface Grants {
-  readonly manager: GrantManager;
-  /** The token endpoint. Answers with a new pair unless it is told otherwise. */
-  readonly service: FaultyServer;
-  readonly store: TroubledStore;
-  readonly clock: TestClock;
-  readonly events: (Pick<RefreshEvent, 'outcome'> & Partial<RefreshEvent>)[];
-  readonly lost: GrantLostEvent['reason'][];
-  /** What has become of grants: `id stored`. */
-  readonly actions: string[];
-  readonly warnings: string[];
-  /** Starts one more manager, as another process would: over the same store, service and clock. */
-  another(options?: ManagerOptions): GrantManager;
-  /** The refresh tokens that the service was sent, in order. */
-  sent(): string[];
-  /** The tokens that were revoked, in order. */
-  revoked(): string[];
-  /** Resolves when every refresh that has asked for its lock has ended: each has had its event. */
-  idle(): Promise<void>;
-  /** Returns the access token in use, or the status of the error. */
-  use(manager?: GrantManager): Promise<string | number>;
-}
+export type Grants = ReturnType<typeof grantsOf>;
 
-export const WINDOW: RefreshWindow = { leewayMs: 30_000, aheadMs: 300_000 };
 export const LIFETIME_S = 7_200;
-const REVOCATION_PATH = '/oauth/revoke';
 
 /** The token response of a login. */
 export function tokens(name: string, changes: Partial<TokenSet> = {}): TokenSet {
@@ -122,15 +92,12 @@ export const test = base.extend<{
   },
 });
 
-function grantsOf(service: FaultyServer, http: HttpClient): Grants {
+function grantsOf(service: FaultyServer, http: HttpClient) {
   const [store, clock] = [new TroubledStore(), new TestClock()];
-  const events: Grants['events'] = [];
-  const lost: Grants['lost'] = [];
-  const actions: Grants['actions'] = [];
-  const warnings: Grants['warnings'] = [];
+  const events: (Pick<RefreshEvent, 'outcome'> & Partial<RefreshEvent>)[] = [];
+  const lost: GrantLostEvent['reason'][] = [];
   let serial = 0;
   service.always((socket, request) => {
-    if (request.target === REVOCATION_PATH) return json({})(socket, request);
     serial += 1;
     pair(`${serial}`)(socket, request);
   });
@@ -139,44 +106,28 @@ function grantsOf(service: FaultyServer, http: HttpClient): Grants {
     clientSecret: new Secret('the secret of the application'),
     ...{ http, authUrl: service.origin, timeoutMs: 60_000, clock: clock.now },
   };
-  const bodies = (target: string) =>
-    service.requests.flatMap((request) => (request.target === target ? [JSON.parse(request.body.toString())] : []));
-  const endpoint = { ...client, revocationPath: REVOCATION_PATH };
-  const onGrant = (grantId: string, action: string) => void actions.push(`${grantId} ${action}`);
+  /** Starts one more manager, as another process would: over the same store, service and clock. */
   const another = (options: ManagerOptions = {}) =>
     new GrantManager({
-      strategyName: options.strategyName ?? 'oauth-app',
+      strategyName: 'oauth-app',
       store: inAnotherProcess(options.store ?? store),
       codec: new GrantCodec((options.encryptionKeys ?? []).map((key) => new Secret(key))),
       cache: options.cache === false ? undefined : (options.cache ?? { max: 1_000, ttlMs: 30_000 }),
-      window: options.window ?? WINDOW,
+      window: { leewayMs: 30_000, aheadMs: 300_000 },
       clock: clock.now,
       onRefresh: (_grantId, event) => void events.push(event),
       onLost: (_grantId, reason) => void lost.push(reason),
-      onGrant,
-      onUnlockedRefresh: () => void warnings.push('no lock'),
-      parametersOf: options.parametersOf,
-      revocations: options.revokes ? new Revocations({ endpoint, isBusy: () => false, onRevoked: onGrant }) : undefined,
+      onGrant: () => undefined,
+      onUnlockedRefresh: () => undefined,
       endpoint: new TokenEndpoint({ ...client, tokenPath: '/oauth/token', organizationDomain: ({ domain }) => domain }),
     });
   const manager = another();
   return {
-    manager,
-    service,
-    store,
-    clock,
-    events,
-    lost,
-    actions,
-    warnings,
-    another,
-    sent: () => bodies('/oauth/token').map(({ refresh_token }) => refresh_token),
-    revoked: () => bodies(REVOCATION_PATH).map(({ token }) => token),
-    idle: async () => {
-      do await turn();
-      while (store.calls.filter((call) => call === 'lock').length > events.length);
-    },
-    use: async (user = manager) => {
+    ...{ manager, service, store, clock, events, lost, another },
+    /** The refresh tokens that the service was sent, in order. */
+    sent: (): string[] => service.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token),
+    /** Returns the access token in use, or the status of the error. */
+    use: async (user = manager): Promise<string | number> => {
       try {
         return (await user.current('id')).accessToken;
       } catch (error) {
