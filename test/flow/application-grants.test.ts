@@ -234,14 +234,16 @@ describe('a grant of the application', threats(86), () => {
   test('is saved later though it was asked for again meanwhile', async () => {
     stopTime();
     const { service } = await open();
-    const tokenStore = Object.assign(new TroubledStore(), { leaseMs: 10_000 });
+    const tokenStore = new TroubledStore();
+    const [leaseMs, { lock }] = [10_000, tokenStore];
+    tokenStore.lock = (id, work) => lock(id, () => work({ ageMs: 0, isHeld: async () => true, leaseMs }));
     const { strategy, advance } = strategyOf(service, machine, { tokenStore });
     tokenStore.fail('set', 'add', 'update');
     await strategy.client('machine').accessToken();
     advance(2 * HOURS);
     const renewed = strategy.client('machine').accessToken();
     await until(() => expect(tokenStore.calls.filter((call) => call === 'lock')).toHaveLength(2));
-    await vi.advanceTimersByTimeAsync(tokenStore.leaseMs);
+    await vi.advanceTimersByTimeAsync(leaseMs);
     const token = await renewed;
     tokenStore.recover();
     await until(async () => expect(await strategy.grant('machine')).toBeDefined());
