@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Dispatcher } from 'undici';
 import type { ApiClient } from './api/api-client.js';
-import { type RequestHeaders, refuseHeader, strategyHeaders, tokenHeaderName } from './api/request-headers.js';
+import { headerIn, type RequestHeaders, strategyHeaders, tokenHeaderName } from './api/request-headers.js';
 import * as check from './checks.js';
 import { nameOfTenant } from './errors.js';
 import type { RefreshWindow } from './grants/grant.js';
@@ -193,6 +193,8 @@ interface Converted {
   readonly encryptionKeys: readonly Secret[];
   readonly refresh: RefreshWindow;
   readonly cache: GrantRepositoryOptions['cache'];
+  /** Names and values in turn. */
+  readonly headers: readonly string[];
   readonly authorizationParams: Readonly<Record<string, string>> | ((req: IncomingMessage) => unknown);
   readonly timeoutMs: number;
   readonly tenant: TenantSettings | undefined;
@@ -293,7 +295,7 @@ export const READERS: check.Readers<
   },
   concurrency: optional(check.integer(1, 1_000_000, 'requests')),
   accessTokenHeader: optional(tokenHeaderName),
-  headers: optional(strategyHeaders),
+  headers: check.withDefault([], strategyHeaders),
   maxResponseBytes: optional(check.integer(1, 2 ** 32, 'bytes')),
   authorizationPath: check.withDefault(DEFAULTS.authorizationPath, authorizationAddress),
   tokenPath: check.withDefault(DEFAULTS.tokenPath, endpointAddress),
@@ -336,7 +338,8 @@ export function resolveOptions(options: unknown): Settings {
       'enterpriseHosts',
       'expected together with a function enterpriseBaseUrl, and not without one',
     );
-  refuseHeader(headers, accessTokenHeader);
+  if (accessTokenHeader !== undefined && headerIn(headers, accessTokenHeader) !== undefined)
+    throw check.optionError('headers', `expected no header ${accessTokenHeader}: the option accessTokenHeader sets it`);
   const { [TENANT]: tenant, [EMULATOR]: findForeign }: InternalOptions = Object(options);
   const settings: Settings = Object.freeze({
     ...others,

@@ -21,7 +21,6 @@ import {
   afterAttempt,
   type CallState,
   decideNext,
-  isReplayable,
   type NextTry,
   type ResponseHead,
   START,
@@ -42,7 +41,7 @@ export interface ResponseMode<A extends ResponseHead> {
   readonly isBuffered: boolean;
   readonly exchange: ExchangeKind<A>;
   /** Reads the body for an error. Without it, a response of any status is a result. */
-  read?(answer: A): Promise<Buffer>;
+  read?(answer: A): Buffer | Promise<Buffer>;
   /** Discards a response that will not be read. */
   discard?(answer: A): void;
 }
@@ -51,7 +50,7 @@ export interface ResponseMode<A extends ResponseHead> {
 export const BUFFERED: ResponseMode<HttpResponse> = Object.freeze({
   isBuffered: true,
   exchange: BufferedExchange,
-  read: ({ body }: HttpResponse) => Promise.resolve(body),
+  read: ({ body }: HttpResponse) => body,
 });
 
 /** A call with what it needs on the way. */
@@ -152,7 +151,7 @@ async function nextTry(call: Call, state: CallState, attempt: Attempt): Promise<
   if (renewed === credential) return undefined;
   // A body that cannot be sent again was still refused for its token: the next call has a newer one.
   attempt.isTokenRenewed = true;
-  if (!isReplayable(request)) return undefined;
+  if (request.body?.isReplayable === false) return undefined;
   return { state: { ...state, renewals: state.renewals + 1, renewed }, delayMs: 0 };
 }
 
@@ -160,9 +159,11 @@ async function nextTry(call: Call, state: CallState, attempt: Attempt): Promise<
 function attemptWith(call: Call, credential: Credential, { redirectedTo }: CallState, permit?: Permit): Attempt {
   const { limit, isBuffered } = call;
   const { bases, timeoutMs, maxResponseBytes, tokenHeader } = call.context;
-  const { method, headers, body, signal, silenceMs } = call.request;
-  const { base, origin, path: asked } = bases.addressOf(call.request, credential);
-  const path = redirectedTo ?? asked;
+  const { path, query, isWholeOrigin, method, headers, body, signal, silenceMs } = call.request;
+  const base = bases.of(credential);
+  const address = isWholeOrigin
+    ? bases.addressOf(call.request, base, credential)
+    : { origin: base.origin, path: `${base.prefix}${path}${query}` };
   let authorized = authorizedHeaders.get(credential);
   if (authorized?.given !== headers) {
     const authorization = [tokenHeader.name, tokenHeader.prefix + credential.accessToken];
@@ -170,8 +171,8 @@ function attemptWith(call: Call, credential: Credential, { redirectedTo }: CallS
     authorizedHeaders.set(credential, authorized);
   }
   const request: HttpRequest = {
-    origin,
-    path,
+    origin: address.origin,
+    path: redirectedTo ?? address.path,
     method,
     headers: authorized.headers,
     body: body?.create() ?? null,
@@ -184,7 +185,7 @@ function attemptWith(call: Call, credential: Credential, { redirectedTo }: CallS
   };
   const isRedirected = redirectedTo !== undefined;
   const outcome = { answer: undefined, fault: undefined, isTokenRenewed: false };
-  return { credential, base, path, isRedirected, request, permit, ...outcome };
+  return { credential, base, isRedirected, request, permit, ...outcome };
 }
 
 /** Returns the next attempt once there is a credential for it, and a slot if its account is limited. */

@@ -3,7 +3,7 @@ import type { HttpClient } from '../http/http-client.js';
 import { pause } from '../waiting.js';
 import { AccountLimiter, type AccountLimits } from './account-limiter.js';
 import { type ApiOrganization, type BaseUrlOptions, BaseUrls } from './base-urls.js';
-import { type DefaultHeaders, defaultHeaders, type RequestHeaders } from './request-headers.js';
+import { type DefaultHeaders, defaultHeaders } from './request-headers.js';
 
 /** The credential of an API request. Immutable: a refresh creates a new one. */
 export interface Credential extends ApiOrganization {
@@ -89,7 +89,8 @@ export interface ApiContextOptions extends Pick<ApiContext, 'http' | 'timeoutMs'
   readonly accessTokenHeader?: string | undefined;
   readonly concurrency?: number | undefined;
   readonly sharing?: AccountLimits['sharing'];
-  readonly headers?: RequestHeaders | undefined;
+  /** Names and values in turn. */
+  readonly headers?: readonly string[] | undefined;
 }
 
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024;

@@ -69,23 +69,23 @@ export class BaseUrls {
   }
 
   /**
-   * Returns the origin of a request, and its path with the query.
+   * Returns the origin of a request of `fetch`, and its path with the query.
    *
    * @param organization That of the request's credential
-   * @throws TypeError for a URL of an origin that may not get the token; TokenResponseError like {@link of}
+   * @throws TypeError for a URL of an origin that may not get the token
    */
   addressOf(
-    { path, query, origin, isWholeOrigin }: RequestTarget,
+    { path, query, origin }: RequestTarget,
+    base: ApiBase,
     organization: ApiOrganization,
-  ): { readonly base: ApiBase; readonly origin: string; readonly path: string } {
-    const base = this.of(organization);
+  ): { readonly origin: string; readonly path: string } {
     if (origin === undefined) {
-      const prefixes = isWholeOrigin ? [base.prefix, this.#apiPath].filter((each) => each !== '') : [];
+      const prefixes = [base.prefix, this.#apiPath].filter((each) => each !== '');
       const prefix = prefixes.find((each) => path === each || path.startsWith(`${each}/`)) ?? '';
-      return { base, origin: base.origin, path: `${base.prefix}${path.slice(prefix.length)}${query}` };
+      return { origin: base.origin, path: `${base.prefix}${path.slice(prefix.length)}${query}` };
     }
     if (origin === base.origin || this.#mayReceiveToken(origin, organization))
-      return { base, origin, path: `${path}${query}` };
+      return { origin, path: `${path}${query}` };
     throw new TypeError(
       `url: it is not on the origin of the API, ${base.origin}, nor on one of the option \`origins\`. A link to another host goes to the global fetch(url), without the token.`,
     );

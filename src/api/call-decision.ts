@@ -75,7 +75,6 @@ export type ResponseHead = Pick<HttpResponse, 'status' | 'headers'>;
 export interface Attempt {
   readonly credential: Credential;
   readonly base: ApiBase;
-  readonly path: string;
   readonly isRedirected: boolean;
   readonly request: HttpRequest;
   /** Set if the account is limited. */
@@ -111,10 +110,10 @@ export function decideNext(
   call: CallRequest,
   at: { readonly now: number; readonly remainingMs: number; readonly random: number },
 ): NextTry | 'renew' | undefined {
-  const { answer, fault, base, path, request } = attempt;
+  const { answer, fault, base, request } = attempt;
   if (answer !== undefined) {
     if (isTokenRefused(answer) && state.renewals < MAX_RENEWALS) return 'renew';
-    const redirectedTo = redirectTarget(call, answer, { origin: request.origin, prefix: base.prefix }, path);
+    const redirectedTo = redirectTarget(call, answer, { origin: request.origin, prefix: base.prefix }, request.path);
     if (redirectedTo !== undefined && state.redirects < MAX_REDIRECTS)
       return { delayMs: 0, state: { ...state, redirects: state.redirects + 1, redirectedTo } };
   }
@@ -133,15 +132,10 @@ export function decideNext(
 }
 
 function mayBeSentAgain(call: CallRequest, status: number | undefined, fault: unknown): boolean {
-  if (!isReplayable(call)) return false;
+  if (call.body?.isReplayable === false) return false;
   const isIdempotent = IDEMPOTENT.has(call.method);
   if (status !== undefined) return status === 429 || (RETRIED_STATUSES.has(status) && isIdempotent);
   // A timeout is not repeated: the caller has waited long enough.
   const isBroken = fault instanceof TransportError && (fault.kind === 'connect' || fault.kind === 'reset');
   return isBroken && (isIdempotent || !fault.sent);
-}
-
-/** Returns true if the body of a call can be sent again, or it has none. */
-export function isReplayable({ body }: CallRequest): boolean {
-  return body?.isReplayable !== false;
 }

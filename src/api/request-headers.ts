@@ -39,15 +39,10 @@ export interface DefaultHeaders {
   readonly fetched: readonly string[];
 }
 
-/** Returns the `User-Agent` of the option `headers`, else that of the package. */
-export function userAgentOf(headers: RequestHeaders | undefined): string {
-  return headerIn(requestHeaders(headers, undefined, []), 'user-agent') ?? USER_AGENT;
-}
-
-/** Returns the default headers, with those of the option `headers` first. */
-export function defaultHeaders(own: RequestHeaders | undefined): DefaultHeaders {
+/** Returns the default headers, with those of the option `headers` first; names and values in turn. */
+export function defaultHeaders(own: readonly string[] = []): DefaultHeaders {
   const accepting = (type: string, encoding: string) =>
-    requestHeaders(own, undefined, ['accept', type, 'accept-encoding', encoding, 'user-agent', USER_AGENT]);
+    withDefaults(own, ['accept', type, 'accept-encoding', encoding, 'user-agent', USER_AGENT]);
   return Object.freeze({
     parsed: accepting('application/json', ACCEPTED_ENCODINGS),
     // A compressed download could not be resumed.
@@ -70,31 +65,28 @@ export function requestHeaders(
 ): readonly string[] {
   if (headers === undefined && body === undefined) return defaults;
   const own = headers === undefined ? [] : pairsOf(headers).flatMap(([name, value]) => checked(name, value, body));
-  const names = new Set(own.filter((_text, index) => index % 2 === 0));
   const ofBody = body?.contentType === undefined ? [] : ['content-type', body.contentType];
   const length = body?.contentLength === undefined ? [] : ['content-length', String(body.contentLength)];
-  const others = [...defaults, ...ofBody, ...length];
-  for (let index = 0; index < others.length; index += 2) {
-    const [name = '', value = ''] = others.slice(index, index + 2);
-    if (!names.has(name)) own.push(name, value);
-  }
-  return own;
+  return withDefaults(own, [...defaults, ...ofBody, ...length]);
 }
 
-/** Reads the option `headers` of a strategy. @throws ConfigurationError that names the option */
-export function strategyHeaders(option: string, value: unknown): RequestHeaders {
+/** Returns headers with those of `others` that are not among them. */
+function withDefaults(headers: readonly string[], others: readonly string[]): readonly string[] {
+  const all = [...headers];
+  for (let index = 0; index < others.length; index += 2) {
+    const [name = '', value = ''] = others.slice(index, index + 2);
+    if (headerIn(headers, name) === undefined) all.push(name, value);
+  }
+  return all;
+}
+
+/** Reads the option `headers` of a strategy as names and values in turn. @throws ConfigurationError that names the option */
+export function strategyHeaders(option: string, value: unknown): readonly string[] {
   try {
-    requestHeaders(value as RequestHeaders, undefined, []);
-    return value as RequestHeaders;
+    return requestHeaders(value as RequestHeaders, undefined, []);
   } catch (error) {
     throw error instanceof TypeError ? new ConfigurationError(error.message, { option }) : error;
   }
-}
-
-/** Checks that the header of the access token is none of the option `headers`. @throws ConfigurationError */
-export function refuseHeader(headers: RequestHeaders | undefined, name: string | undefined): void {
-  if (name !== undefined && headerIn(requestHeaders(headers, undefined, []), name) !== undefined)
-    throw optionError('headers', `expected no header ${name}: the option accessTokenHeader sets it`);
 }
 
 /** Returns the value of a header in a list of names and values. @param name In lower case */

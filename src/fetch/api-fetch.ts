@@ -139,9 +139,9 @@ const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 function fetchedResponseOf(
   { status, headers, body }: FetchedResponse,
   { method, path }: CallRequest,
-  { request, path: sentPath, isRedirected: redirected }: Attempt,
+  { request, isRedirected: redirected }: Attempt,
 ): Response {
-  const url = `${request.origin}${sentPath}`;
+  const url = `${request.origin}${request.path}`;
   const hasBody = method !== 'HEAD' && !BODILESS.has(status);
   try {
     if (hasBody && !(body instanceof Readable))

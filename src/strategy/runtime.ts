@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { OpenStrategy } from '../advice/open-strategies.js';
 import { type ApiClient, createApiClient } from '../api/api-client.js';
 import { type ApiContext, type CredentialSource, createApiContext } from '../api/api-context.js';
-import { userAgentOf } from '../api/request-headers.js';
+import { headerIn } from '../api/request-headers.js';
 import { publicName } from '../errors.js';
 import {
   type GrantEvent,
@@ -15,6 +15,7 @@ import {
 } from '../events.js';
 import { GrantCodec } from '../grants/grant.js';
 import { guardedLookup, HttpClient } from '../http/http-client.js';
+import { USER_AGENT } from '../http/message.js';
 import type { LoginContext, LoginRuntime, Popup } from '../login/login-context.js';
 import type { AnyVerify } from '../login/verify.js';
 import { endpointUrl } from '../oauth/addresses.js';
@@ -85,7 +86,7 @@ export class Runtime implements LoginRuntime {
     const client = {
       ...settings,
       clientSecret: clientSecret[0],
-      userAgent: userAgentOf(settings.headers),
+      userAgent: headerIn(settings.headers, 'user-agent') ?? USER_AGENT,
       http: authorizationHttp,
       issuedBy: this.issuedBy,
     };

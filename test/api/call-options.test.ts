@@ -105,7 +105,7 @@ describe('error.sent', () => {
 describe('the headers of the strategy', () => {
   test('go with each request, unless the call has its own', async () => {
     const { client } = createFixture(server.origin, {
-      headers: { 'User-Agent': 'acme-sync/1.0', 'Notion-Version': '2022-06-28' },
+      headers: ['user-agent', 'acme-sync/1.0', 'notion-version', '2022-06-28'],
     });
     await client.get('/a');
     await (await client.stream('GET', '/b')).body.resume();
