@@ -8,25 +8,19 @@ export type ContentEncoding = 'gzip' | 'deflate' | 'br';
 /** Value for `Accept-Encoding`. Without deflate: servers send two forms of it, which only a complete body distinguishes (RFC 9110, 8.4.1.2). */
 export const ACCEPTED_ENCODINGS = 'gzip, br';
 
-const ENCODINGS: Readonly<Record<string, ContentEncoding | 'identity'>> = {
-  '': 'identity',
-  identity: 'identity',
-  gzip: 'gzip',
-  'x-gzip': 'gzip',
-  deflate: 'deflate',
-  br: 'br',
-};
+const ENCODINGS: ReadonlyMap<string, ContentEncoding> = new Map([
+  ['gzip', 'gzip'],
+  ['x-gzip', 'gzip'],
+  ['deflate', 'deflate'],
+  ['br', 'br'],
+]);
 
 /**
- * Returns the content encoding of a response: `identity` if it has none, `undefined` if it is unknown or a chain. Chains
- * multiply the size that a small body may decode to, and no service needs them.
+ * Returns the encoding that the body of a response is decoded from: `identity` for none, for an unknown one and for a chain.
+ * Chains multiply the size that a small body may decode to, and no service needs them.
  */
-export function contentEncoding(headers: HttpHeaders): ContentEncoding | 'identity' | undefined {
-  const value = headers['content-encoding'];
-  if (value === undefined) return 'identity';
-  if (typeof value === 'object') return undefined;
-  const name = value.trim().toLowerCase();
-  return Object.hasOwn(ENCODINGS, name) ? ENCODINGS[name] : undefined;
+export function contentEncoding(headers: HttpHeaders): ContentEncoding | 'identity' {
+  return ENCODINGS.get(String(headers['content-encoding']).trim().toLowerCase()) ?? 'identity';
 }
 
 /** Returns the headers of a response whose body was decoded, without those that describe the encoded body. */

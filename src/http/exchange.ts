@@ -70,10 +70,7 @@ export abstract class Exchange<R> implements Expiring {
   /** Sends the request. Call it once. @param pool The dispatcher, unless the application provided it */
   start(dispatcher: Dispatcher, pool: Agent | undefined): void {
     const { origin, path, method, headers, body = null, signal, timeoutMs } = this.request;
-    if (signal?.aborted) {
-      this.fail('aborted');
-      return;
-    }
+    if (signal?.aborted) return void this.fail('aborted');
     signal?.addEventListener('abort', this);
     this.#pool = pool;
     this.deadlines.set(this, timeoutMs);
@@ -121,12 +118,9 @@ export abstract class Exchange<R> implements Expiring {
     this.bodyHeaders = bodyHeaders;
     this.resume = resume;
     const hasBody = method !== 'HEAD' && status !== 304;
-    if (hasBody && Number(bodyHeaders['content-length']) > maxBytes) {
-      this.fail('too-large');
-      return true;
-    }
-    if (bodyHeaders['content-encoding'] !== undefined) this.encoding = contentEncoding(bodyHeaders) ?? 'identity';
-    this.begin?.();
+    if (bodyHeaders['content-encoding'] !== undefined) this.encoding = contentEncoding(bodyHeaders);
+    if (hasBody && Number(bodyHeaders['content-length']) > maxBytes) this.fail('too-large');
+    else this.begin?.();
     return true;
   }
 
@@ -143,10 +137,7 @@ export abstract class Exchange<R> implements Expiring {
 
   onComplete(): void {
     if (this.isSettled) return;
-    if (this.status === 0) {
-      this.onError(new Error('The dispatcher ended the request without a response'));
-      return;
-    }
+    if (this.status === 0) return void this.onError(new Error('The dispatcher ended the request without a response'));
     this.#end();
     this.complete();
   }
@@ -154,10 +145,8 @@ export abstract class Exchange<R> implements Expiring {
   onError(fault: unknown): void {
     if (this.isSettled) return;
     // The Content-Length of a 304 is that of the representation (RFC 9110, 8.6); undici expects a body of that length.
-    if (this.status === 304 && faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') {
-      this.onComplete();
-      return;
-    }
+    const isOfLength = faultCode(fault) === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH';
+    if (this.status === 304 && isOfLength) return void this.onComplete();
     const { body, origin } = this.request;
     this.#end(uploadFault(body, fault) ?? transportError(fault, this.#abort !== undefined, origin));
   }
@@ -227,14 +216,12 @@ export class BufferedExchange extends Exchange<HttpResponse> {
   protected override complete(): void {
     const { status, headers, bodyHeaders, encoding, chunks } = this;
     const body = chunks.length > 1 ? Buffer.concat(chunks) : (chunks[0] ?? NO_BODY);
-    if (encoding === 'identity') this.resolve(new BufferedResponse(status, headers, bodyHeaders, body));
-    else {
-      const response = decode(body, encoding, this.request.maxBytes).then(
-        (decoded) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decoded }),
-        (error: unknown) => Promise.reject(this.withResponse(error)),
-      );
-      this.resolve(response);
-    }
+    if (encoding === 'identity') return void this.resolve(new BufferedResponse(status, headers, bodyHeaders, body));
+    const response = decode(body, encoding, this.request.maxBytes).then(
+      (decoded) => ({ status, headers: decodedHeaders(decodeHeaders(headers)), body: decoded }),
+      (error: unknown) => Promise.reject(this.withResponse(error)),
+    );
+    this.resolve(response);
   }
 }
 
