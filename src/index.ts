@@ -28,24 +28,14 @@ export type { ApiStream } from './fetch/streamed-exchange.js';
 export { forward } from './forward/forward.js';
 export type { GrantSummary } from './grants/grant.js';
 export type { AuthenticateOptions } from './login/authenticate.js';
-export type {
-  Profile,
-  Verify,
-  VerifyCallback,
-  VerifyWithRequest,
-} from './login/verify.js';
+export type { Profile, Verify, VerifyCallback, VerifyWithRequest } from './login/verify.js';
 export { apiClient, type Handler } from './middleware/api-client.js';
 export { logout } from './middleware/logout.js';
 export { oauthErrors } from './middleware/oauth-errors.js';
 export type { RequireAuthorizationOptions } from './middleware/require-authorization.js';
 export type { Claims } from './oauth/claims.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
-export type {
-  ImportedTokens,
-  IncomingRequest,
-  KeepAliveResult,
-  StrategyOptions,
-} from './options.js';
+export type { ImportedTokens, IncomingRequest, KeepAliveResult, StrategyOptions } from './options.js';
 export type { PaginateOptions } from './pagination/pagination.js';
 export { requireAuthorization } from './step-up/require-authorization.js';
 export { sessionTokenStore } from './stores/session-token-store.js';

@@ -23,13 +23,12 @@ export function isLoginRoute({ browserUrl }: Visit, login: string): boolean {
   return asRouted(pathOf(browserUrl)) === asRouted(pathOf(login));
 }
 
-/** Returns true for the callback of a login that this browser began. */
-export function isCallback({ query, cookieHeader }: Visit): boolean {
-  return (
-    /^[\w-]{43}$/.test(query.get('state') ?? '') &&
-    (query.has('code') || query.has('error')) &&
-    cookieHeader.includes('.login.')
-  );
+/** Returns which part of a login a request is: the login route, or the callback of a login that this browser began. */
+export function partOfLogin(visit: Visit, login: string): 'login' | 'callback' | undefined {
+  if (isLoginRoute(visit, login)) return 'login';
+  const { query, cookieHeader } = visit;
+  const isAnswer = /^[\w-]{43}$/.test(query.get('state') ?? '') && (query.has('code') || query.has('error'));
+  return isAnswer && cookieHeader.includes('.login.') ? 'callback' : undefined;
 }
 
 /** Requests whose address may hold a signed token that names a user: the query must not be passed on. */

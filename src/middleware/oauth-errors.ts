@@ -12,7 +12,7 @@ import {
   TokenResponseError,
 } from '../errors.js';
 import { isInFrame, isPageRequest, Visit } from '../session/visit.js';
-import { holdsToken, isCallback, isLoginRoute, loginFor, loginRoute, redirectToLogin } from './login-redirect.js';
+import { holdsToken, loginFor, loginRoute, partOfLogin, redirectToLogin } from './login-redirect.js';
 
 /** An error handler that Express 4, Express 5 and Connect all accept. */
 export type ErrorHandler = (
@@ -70,7 +70,7 @@ export function oauthErrors(options: OAuthErrorsOptions = {}): ErrorHandler {
     if (login !== undefined && isPageRequest(req.method, req.headers) && needsLogin(error, req, client)) {
       const visit = new Visit(req);
       // An error of the login itself, as of `verify`, would come back with the next one.
-      if (!isLoginRoute(visit, login) && !isCallback(visit)) return redirectToLogin(visit, res, login, client);
+      if (partOfLogin(visit, login) === undefined) return redirectToLogin(visit, res, login, client);
     }
     const message = messageOf(error);
     const isText = prefersText(req);

@@ -5,7 +5,7 @@ import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js
 import { clientsOf } from '../session/request-clients.js';
 import { isPageRequest, isPrefetch, Visit } from '../session/visit.js';
 import { clientProperty, type Handler, refuseFramework, strategyNames } from './api-client.js';
-import { isCallback, isLoginRoute, loginFor, loginRoute, pageOf, redirectToLogin } from './login-redirect.js';
+import { loginFor, loginRoute, pageOf, partOfLogin, redirectToLogin } from './login-redirect.js';
 
 /** Options of `requireAuthorization`. */
 export interface RequireAuthorizationOptions {
@@ -115,8 +115,8 @@ function redirectOrThrow(
   missing: readonly string[],
   refusal: NotAuthorizedError,
 ): void {
-  const guarded = isLoginRoute(visit, login) ? 'login' : isCallback(visit) && 'callback';
-  if (guarded)
+  const guarded = partOfLogin(visit, login);
+  if (guarded !== undefined)
     throw new ConfigurationError(
       `requireAuthorization({ login }) is mounted before the ${guarded} route, so that no browser could reach it. Mount it on the routes that need a login, or after the routes of login and callback.`,
       { code: 'ERR_LOGIN_LOOP' },

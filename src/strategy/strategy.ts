@@ -187,13 +187,13 @@ export class Strategy<UserProfile extends object = object> extends Base {
     await named(this.name, async () => {
       const checked = ids.map(checkedGrantId);
       const manager = runtimeOf(this).managers.only();
-      const failures: unknown[] = [];
+      let failed: PromiseRejectedResult | undefined;
       while (checked.length > 0) {
         const deletions = checked.splice(0, DELETIONS_AT_ONCE).map((id) => manager.remove(id, false));
-        for (const deletion of await Promise.allSettled(deletions))
-          if (deletion.status === 'rejected') failures.push(deletion.reason);
+        const results = await Promise.allSettled(deletions);
+        failed ??= results.find((result) => result.status === 'rejected');
       }
-      if (failures.length > 0) throw failures[0];
+      if (failed) throw failed.reason;
     });
   }
 
