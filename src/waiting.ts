@@ -110,34 +110,30 @@ const LATE_TIMER_MS = 100;
 const ANSWER_GRACE_MS = 20;
 
 /** Like {@link abortable}, and rejects with `timeoutError()` after `ms` milliseconds. */
-export function withTimeout<T>(
+export async function withTimeout<T>(
   promise: Promise<T>,
   ms: number,
   timeoutError: () => Error,
   signal?: AbortSignal,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const dueAt = performance.now() + ms;
-    const expire = (): void => fail(timeoutError());
-    let timer = setTimeout(() => {
+  const dueAt = performance.now() + ms;
+  let timer: NodeJS.Timeout | undefined;
+  let abort = (): void => undefined;
+  const limit = new Promise<never>((_, reject) => {
+    const expire = (): void => reject(timeoutError());
+    timer = setTimeout(() => {
       // Timers run before sockets are read.
       if (performance.now() - dueAt > LATE_TIMER_MS) timer = setTimeout(expire, ANSWER_GRACE_MS);
       else expire();
     }, ms);
-    const abort = (): void => fail(signal?.reason);
-    const end = (): void => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', abort);
-    };
-    const fail = (error: unknown): void => {
-      end();
-      reject(error);
-    };
-    signal?.addEventListener('abort', abort);
+    abort = () => reject(signal?.reason);
     if (signal?.aborted) abort();
-    promise.then((value) => {
-      end();
-      resolve(value);
-    }, fail);
+    else signal?.addEventListener('abort', abort);
   });
+  try {
+    return await Promise.race([limit, promise]);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', abort);
+  }
 }
