@@ -19,12 +19,10 @@ export interface RefresherOptions extends Omit<LockedRefreshesOptions, 'signal'>
   readonly parametersOf?: ((id: string) => Promise<TokenParameters | undefined>) | undefined;
 }
 
-/** The outcome of a refresh that is published as an event. */
-type FinishedRefresh = LockedResult | { readonly outcome: 'failed'; readonly error: unknown };
-
 /** The outcome of a refresh. `unsent`: no token request is needed, or none is possible now. */
 type RefreshResult =
-  | FinishedRefresh
+  | LockedResult
+  | { readonly outcome: 'failed'; readonly error: unknown }
   | { readonly outcome: 'unsent'; readonly grant: Grant }
   | { readonly outcome: 'unsent'; readonly error: unknown };
 
@@ -83,22 +81,28 @@ export class Refresher {
   async refresh(id: string, seen: Grant, trigger: RefreshEvent['trigger']): Promise<Grant> {
     const { repository, isUsable, endpoint } = this.#options;
     const isAwaited = trigger === 'expired' || trigger === 'refused';
-    let known = seen;
-    for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
-      if (isAwaited) endpoint.queue.prioritize(other.turn);
-      const { isOvertaken } = other;
-      const result = await other.result;
-      // A refresh that a login or a logout has overtaken says nothing about the new grant.
-      if (isOvertaken) continue;
-      // Another process may have logged the user in since that read found no grant.
-      const isGone = 'error' in result && result.error instanceof NotAuthorizedError;
-      const stored = isGone ? await repository.read(id) : undefined;
-      if (!stored) return grantOf(result);
-      if (!hasSameTokens(stored, seen) && isUsable(stored)) return stored;
-      known = stored;
+    for (let known = seen; ; ) {
+      const other = this.#inFlight.get(id);
+      if (!other) this.#closing.signal.throwIfAborted();
+      else if (isAwaited) endpoint.queue.prioritize(other.turn);
+      const { isOvertaken, result: pending } = other ?? this.#start(id, known, trigger, isAwaited);
+      const result = await pending;
+      if (other) {
+        // A refresh that a login or a logout has overtaken says nothing about the new grant.
+        if (isOvertaken) continue;
+        // Another process may have logged the user in since that read found no grant.
+        const isGone = 'error' in result && result.error instanceof NotAuthorizedError;
+        const stored = isGone ? await repository.read(id) : undefined;
+        if (stored && !hasSameTokens(stored, seen) && isUsable(stored)) return stored;
+        if (stored) {
+          known = stored;
+          continue;
+        }
+      }
+      if ('error' in result) throw result.error;
+      if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
+      return result.grant;
     }
-    this.#closing.signal.throwIfAborted();
-    return grantOf(await this.#start(id, known, trigger, isAwaited).result);
   }
 
   /**
@@ -153,8 +157,7 @@ export class Refresher {
   #start(id: string, seen: Grant, trigger: RefreshEvent['trigger'], isAwaited: boolean): SharedRefresh {
     const unknown = { parameters: undefined, current: undefined, reused: false, lockWaitMs: 0, lostLease: false };
     const refresh: RefreshInFlight = { id, seen, trigger, turn: { isAwaited }, isOvertaken: false, ...unknown };
-    const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
-    const shared = Object.assign(refresh, { result });
+    const shared = Object.assign(refresh, { result: this.#run(refresh) });
     this.#inFlight.set(id, shared);
     return shared;
   }
@@ -165,35 +168,36 @@ export class Refresher {
     const { endpoint, onRefresh } = this.#options;
     const { pauses, queue } = endpoint;
     const since = performance.now();
-    let result: FinishedRefresh;
+    let result: RefreshResult;
     try {
       const maySend = seen.refreshToken !== undefined && !pauses.error(id);
       const unsent = maySend ? undefined : await this.#withoutRequest(refresh);
-      if (unsent) return unsent;
       // A request of the application takes no slot: one that hangs must not hold up the refreshes of users.
-      if (!refresh.parameters) await queue.wait(turn, this.#closing.signal);
-      result = await this.#locked.refresh(refresh);
+      if (!unsent && !refresh.parameters) await queue.wait(turn, this.#closing.signal);
+      result = unsent ?? (await this.#locked.refresh(refresh));
     } catch (error) {
       result = { outcome: 'failed', error };
       // Nothing is sent for now: refreshes that wait for a slot fail.
       if (pauses.beforeRequestMs() > 0)
         for (const other of this.#inFlight.values()) other.turn.leave?.(pauses.error(other.id));
-    } finally {
-      queue.end(turn);
     }
-    const { lockWaitMs, lostLease, reused } = refresh;
-    const scope = 'error' in result ? undefined : result.grant?.scope;
-    onRefresh(id, {
-      outcome: result.outcome,
-      trigger,
-      durationMs: performance.now() - since,
-      ...(lockWaitMs >= MIN_LOCK_WAIT_MS && { lockWaitMs }),
-      ...(lostLease && { lostLease }),
-      ...(reused && { reused }),
-      ...('error' in result && { reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' }),
-      ...(scope !== undefined && scope.join() !== seen.scope?.join() && { scope }),
-    });
-    if ('error' in result && !refresh.isOvertaken) this.#pauseOrRetry(refresh, result.error);
+    queue.end(turn);
+    if (result.outcome !== 'unsent') {
+      const { lockWaitMs, lostLease, reused } = refresh;
+      const scope = 'error' in result ? undefined : result.grant?.scope;
+      onRefresh(id, {
+        outcome: result.outcome,
+        trigger,
+        durationMs: performance.now() - since,
+        ...(lockWaitMs >= MIN_LOCK_WAIT_MS && { lockWaitMs }),
+        ...(lostLease && { lostLease }),
+        ...(reused && { reused }),
+        ...('error' in result && { reason: result.error instanceof OAuthAppError ? result.error.code : 'ERR_UNKNOWN' }),
+        ...(scope !== undefined && scope.join() !== seen.scope?.join() && { scope }),
+      });
+      if ('error' in result && !refresh.isOvertaken) this.#pauseOrRetry(refresh, result.error);
+    }
+    this.#inFlight.delete(id);
     return result;
   }
 
@@ -239,11 +243,4 @@ export class Refresher {
     if (seen.accessToken === NO_TOKEN) return { outcome: 'unsent', error: new NotAuthorizedError(NO_GRANT) };
     return trigger !== 'refused' && seen.expiresAt > clock() ? { outcome: 'unsent', grant: seen } : undefined;
   }
-}
-
-/** Returns the grant of a result. @throws the error of the result; NotAuthorizedError if a logout left nothing */
-function grantOf(result: RefreshResult): Grant {
-  if ('error' in result) throw result.error;
-  if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
-  return result.grant;
 }
