@@ -14,33 +14,3 @@ export function remainingMs(end: number, now: number, longestMs: number): number
 export function isRecent(since: number, maxAgeMs: number, now: number): boolean {
   return remainingMs(since + maxAgeMs, now, maxAgeMs + CLOCK_SKEW_MS) > 0;
 }
-
-/** A wall clock that was set back by less is still trusted, in milliseconds: NTP does so. */
-const SET_BACK_MS = 1_000;
-
-/** A moment on both clocks, in milliseconds: the monotonic one stops while some machines are suspended; the wall clock may be set. */
-export interface Moment {
-  readonly monotonic: number;
-  readonly wall: number;
-}
-
-/** Infinitely long ago. */
-export const LONG_AGO: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
-
-/** Returns the current moment, or an earlier one. */
-export function momentOf(clock: () => number, agoMs = 0): Moment {
-  return { monotonic: performance.now() - agoMs, wall: clock() - agoMs };
-}
-
-/** The time since a moment, in milliseconds. */
-export interface Age {
-  readonly ageMs: number;
-  /** On the wall clock; infinite once it was set back, which hides a suspension. */
-  readonly wallAgeMs: number;
-}
-
-/** Returns the time since a moment, on each clock. */
-export function ageOf({ monotonic, wall }: Moment, clock: () => number): Age {
-  const [ageMs, wallMs] = [performance.now() - monotonic, clock() - wall];
-  return { ageMs, wallAgeMs: wallMs < ageMs - SET_BACK_MS ? Number.POSITIVE_INFINITY : wallMs };
-}

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { number, withMethods } from '../checks.js';
-import { ageOf, momentOf } from '../clock.js';
 import { TokenStoreError } from '../errors.js';
-import { MAX_LEASE_SECONDS, ofLength } from '../stores/held-lock.js';
-import type { HeldLease } from '../stores/token-store.js';
+import { ageOf, momentOf } from '../stores/store-access.js';
+import { type HeldLease, MAX_LEASE_SECONDS, ofLength } from '../stores/token-store.js';
 import { KeyedQueue, pause, withTimeout } from '../waiting.js';
 
 export type { HeldLease } from '../stores/token-store.js';
@@ -92,7 +91,7 @@ async function underLease<T>(
   });
   if (!isTaken) return undefined;
   try {
-    const ageMs = (): number => Math.max(...Object.values(ageOf(askedAt, Date.now)));
+    const ageMs = (): number => ageOf(askedAt, Date.now);
     // This process was frozen, or may have been: the lease may have expired, and have another owner.
     if (ageMs() >= leaseMs) return undefined;
     const isHeld = async (): Promise<boolean> => (await lease.isHeld?.(id, owner)) ?? ageMs() < leaseMs;

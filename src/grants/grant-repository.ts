@@ -1,5 +1,12 @@
-import { ageOf, LONG_AGO, type Moment, momentOf } from '../clock.js';
-import { hubOf, type OnChange, StoreAccess, type WriteLimits } from '../stores/store-access.js';
+import {
+  ageOf,
+  LONG_AGO,
+  type Moment,
+  momentOf,
+  type OnChange,
+  StoreAccess,
+  type WriteLimits,
+} from '../stores/store-access.js';
 import type { StoredGrant, TokenStore } from '../stores/token-store.js';
 import {
   type EndedGrant,
@@ -103,8 +110,7 @@ export class GrantRepository {
     if (newest) return newest;
     const seen = this.#cache.get(id);
     if (!seen) return undefined;
-    const { ageMs, wallAgeMs } = ageOf(seen, clock);
-    const isFresh = cache && Math.max(ageMs, wallAgeMs) < cache.ttlMs;
+    const isFresh = cache && ageOf(seen, clock) < cache.ttlMs;
     return isFresh || this.access.isDown ? seen.grant : undefined;
   }
 
@@ -393,7 +399,7 @@ export class GrantRepository {
   #remember(id: string, grant: Grant | undefined, since = LONG_AGO, isWritten = true): void {
     const { cache, store } = this.#options;
     if (isWritten) {
-      hubOf(store).notify(this.storeId(id), undefined, this.#onChange);
+      this.access.hub.notify(this.storeId(id), undefined, this.#onChange);
       this.#reads.delete(id);
     }
     // Deleted first, so that the order of the map is the order of age.
@@ -401,7 +407,7 @@ export class GrantRepository {
     if (grant === undefined || !cache?.ttlMs) return;
     const { monotonic, wall } = since;
     this.#cache.set(id, { grant, monotonic, wall });
-    this.#stopListening ??= hubOf(store).listen(store, this.#onChange);
+    this.#stopListening ??= this.access.hub.listen(store, this.#onChange);
     const [oldest = id] = this.#cache.keys();
     if (this.#cache.size > cache.max) this.#cache.delete(oldest);
   }

@@ -9,8 +9,7 @@ import {
   tableName,
 } from '../databases/sql-token-store.js';
 import { TokenStoreError } from '../errors.js';
-import { leaseSeconds } from '../stores/held-lock.js';
-import { type ListedTokenStore, ttlSeconds } from '../stores/token-store.js';
+import { type ListedTokenStore, leaseSeconds, ttlSeconds } from '../stores/token-store.js';
 import { succeedOnce } from '../waiting.js';
 
 /** A pool of mysql2/promise. A connection works too. */

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readOptions, withMethods } from '../checks.js';
 import { type ListenForChanges, watchOver } from '../databases/change-feed.js';
 import { sqlTokenStore, tableName } from '../databases/sql-token-store.js';
-import { leaseSeconds } from '../stores/held-lock.js';
-import { type ListedTokenStore, type TokenStore, ttlSeconds } from '../stores/token-store.js';
+import { type ListedTokenStore, leaseSeconds, type TokenStore, ttlSeconds } from '../stores/token-store.js';
 import { pause } from '../waiting.js';
 import { channelOf, createTable, type PostgresPoolLike, postgresDatabase } from './postgres-database.js';
 

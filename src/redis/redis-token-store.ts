@@ -1,7 +1,6 @@
 import { integer, keyPrefix, readOptions, withDefault } from '../checks.js';
 import { watchOver } from '../databases/change-feed.js';
-import { leaseSeconds } from '../stores/held-lock.js';
-import { type ListedTokenStore, type TokenStore, ttlSeconds } from '../stores/token-store.js';
+import { type ListedTokenStore, leaseSeconds, type TokenStore, ttlSeconds } from '../stores/token-store.js';
 import { connectionOf, type RedisClientLike } from './redis-connection.js';
 import { grantIdsIn, redisRecords } from './redis-records.js';
 

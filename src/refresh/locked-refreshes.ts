@@ -1,4 +1,3 @@
-import type { Age } from '../clock.js';
 import {
   NotAuthorizedError,
   ServiceUnavailableError,
@@ -24,7 +23,7 @@ import type { GrantRepository } from '../grants/grant-repository.js';
 import type { Turn } from '../oauth/request-queue.js';
 import type { TokenEndpoint, TokenParameters } from '../oauth/token-endpoint.js';
 import { responseFactsOf, type TokenSet } from '../oauth/token-response.js';
-import type { HeldLock } from '../stores/held-lock.js';
+import type { HeldLock } from '../stores/store-access.js';
 import { pause } from '../waiting.js';
 import type { UnsavedGrants } from './unsaved-grants.js';
 
@@ -88,16 +87,8 @@ const MAX_PAIRS = 3;
 /** Shortest failure, in milliseconds, that is recorded with the grant, so that other processes do not repeat it. */
 const SLOW_FAILURE_MS = 1_000;
 
-/** Time limit of the check whether the lock is still held, in milliseconds: that of a read. */
-const CHECK_MS = 5_000;
-
 /** Maximum age of the lock when a refresh token is sent, by try. Beyond it, too little of its lease is left for saves that fail. */
-const MAX_LOCK_AGES: readonly Age[] = [
-  { ageMs: 1_000, wallAgeMs: 1_000 },
-  { ageMs: 5_000, wallAgeMs: 5_000 },
-  // A wall clock that has jumped each time is being set; no machine is suspended that often.
-  { ageMs: 5_000, wallAgeMs: Number.POSITIVE_INFINITY },
-];
+const MAX_LOCK_AGES_MS = [1_000, 5_000, 5_000];
 
 /**
  * The part of a refresh that runs under a lock: lock, read again, refresh, save.
@@ -124,12 +115,14 @@ export class LockedRefreshes {
       const result = await running;
       if (result !== 'lock-lost') return result;
     }
-    for (const maxAge of MAX_LOCK_AGES) {
+    for (const [tries, maxAgeMs] of MAX_LOCK_AGES_MS.entries()) {
       const askedAt = performance.now();
       const lock = await repository.access.acquire(repository.storeId(id), signal);
       refresh.lockWaitMs += performance.now() - askedAt;
       try {
-        const result = await this.#run(refresh, lock.limitTo(endpoint.timeoutMs, maxAge));
+        // A wall clock that has jumped each time is being set; no machine is suspended that often.
+        const trustsWallClock = tries < MAX_LOCK_AGES_MS.length - 1;
+        const result = await this.#run(refresh, lock.limitTo(endpoint.timeoutMs, maxAgeMs, trustsWallClock));
         if (result !== 'lock-lost') return result;
         refresh.lostLease = true;
       } finally {
@@ -143,11 +136,9 @@ export class LockedRefreshes {
   /** @param kept The pair that this process holds the lock for until it is saved: no other has refreshed it. */
   async #run(refresh: RefreshInFlight, lock: HeldLock, kept?: Grant): Promise<LockedResult | 'lock-lost'> {
     const { id, seen, trigger, parameters } = refresh;
-    const { repository, endpoint, clock, isUsable, signal } = this.#options;
+    const { endpoint, clock, isUsable, signal } = this.#options;
     // Checked after the read began: the owner of a lock that was lost since may have read the same pair.
-    const reading = kept ?? this.#newest(id);
-    const checking = !kept && lock.isLease ? repository.access.use(() => lock.isHeld(), 'lock', CHECK_MS) : true;
-    const [stored, isHeld] = await Promise.all([reading, checking]);
+    const [stored, isHeld = true] = await Promise.all([kept ?? this.#newest(id), kept ? true : lock.isHeld?.()]);
     if (!stored && !parameters) throw new NotAuthorizedError(NO_GRANT);
     let pair = stored ?? emptyGrant();
     for (let tries = 0; tries < MAX_PAIRS; tries++) {
@@ -295,7 +286,7 @@ export class LockedRefreshes {
     try {
       // A deleted grant of the application leaves no trace in the store.
       if (!(isFirst && refresh.isOvertaken) && (await repository.replace(id, next, storedVersion))) {
-        unsaved.drop(id);
+        if (kept) unsaved.drop(id);
         return { outcome: 'refreshed', grant: next };
       }
     } catch {

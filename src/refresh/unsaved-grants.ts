@@ -1,7 +1,7 @@
 import type { RefreshEvent } from '../events.js';
 import type { Grant } from '../grants/grant.js';
 import type { GrantRepository } from '../grants/grant-repository.js';
-import type { HeldLock } from '../stores/held-lock.js';
+import type { HeldLock } from '../stores/store-access.js';
 import { pause } from '../waiting.js';
 
 /** A refreshed grant that is not in the store yet. */

@@ -1,7 +1,6 @@
 import { optionError, readOptions, withMethods } from '../checks.js';
 import { PAGE_ROWS, type SqlDatabase, SWEEP_ROWS, sqlTokenStore, tableName } from '../databases/sql-token-store.js';
-import { leaseSeconds } from '../stores/held-lock.js';
-import { type ListedTokenStore, ttlSeconds } from '../stores/token-store.js';
+import { type ListedTokenStore, leaseSeconds, ttlSeconds } from '../stores/token-store.js';
 
 /** The part of a database that is used: a `DatabaseSync` of node:sqlite, or a `Database` of better-sqlite3. */
 export interface SqliteDatabaseLike {

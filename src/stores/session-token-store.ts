@@ -3,12 +3,13 @@ import { keyPrefix, readOptions, withDefault, withMethods } from '../checks.js';
 import { TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { loadAhead, succeedOnce } from '../waiting.js';
-import { DEFAULT_LEASE_SECONDS, ofLength } from './held-lock.js';
 import { overSessionStore } from './store-access.js';
 import {
   asStoredGrant,
+  DEFAULT_LEASE_SECONDS,
   type LockingStore,
   type LockingStoreSettings,
+  ofLength,
   type PostgresSessionStore,
   type RedisSessionStore,
   type StoredGrant,

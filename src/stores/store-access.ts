@@ -1,8 +1,7 @@
 import { OAuthAppError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { KeyedQueue, withTimeout } from '../waiting.js';
-import { HeldLock } from './held-lock.js';
-import type { HeldLease, TokenStore } from './token-store.js';
+import { DEFAULT_LEASE_SECONDS, type HeldLease, type TokenStore } from './token-store.js';
 
 /** Time limits of a write, in milliseconds. */
 export interface WriteLimits {
@@ -20,6 +19,8 @@ export type WriteTask<T> = (store: TokenStore, signal: AbortSignal) => Promise<T
 
 /** How long to wait for a store's lock; longer than the lease of this package's stores. */
 const LOCK_WAIT_MS = 45_000;
+/** How long to wait for the check whether a lock is still held. */
+const CHECK_MS = 5_000;
 /** How long to wait for the release of a lock. */
 const RELEASE_WAIT_MS = 2_000;
 /** How long to wait for writes before the process ends. */
@@ -37,6 +38,8 @@ export class StoreAccess {
   readonly #store: TokenStore;
   readonly #clock: () => number;
   readonly #onRecovery: () => void;
+  /** What the strategies of this process that use the store share. */
+  readonly hub: StoreHub;
   readonly #writes = new KeyedQueue();
   readonly #runningWrites = new Set<AbortController>();
   /** Settle when locks that are held are released. */
@@ -50,6 +53,7 @@ export class StoreAccess {
     this.#store = store;
     this.#clock = clock;
     this.#onRecovery = onRecovery;
+    this.hub = hubOf(store);
   }
 
   /** True if the store has locks. */
@@ -131,8 +135,8 @@ export class StoreAccess {
     const store = this.#store;
     let end = ignore;
     if (!store.lock) {
-      end = await hubOf(store).locks.turn(id, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
-      return new HeldLock('none', this.#clock, end);
+      end = await this.hub.locks.turn(id, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
+      return new HeldLock({ leaseMs: Number.POSITIVE_INFINITY, ageMs: 0 }, this.#clock, end);
     }
     let [isTaken, isGivenUp] = [false, false];
     const ended = new Promise<void>((resolve) => {
@@ -158,7 +162,9 @@ export class StoreAccess {
     void released.then(() => this.#releases.delete(released));
     try {
       const lease = await withTimeout(taking, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
-      return new HeldLock(lease, this.#clock, () => {
+      const isHeld = lease && (() => this.use(() => lease.isHeld(), 'lock', CHECK_MS));
+      const { leaseMs, ageMs } = lease ?? { leaseMs: DEFAULT_LEASE_SECONDS * 1000, ageMs: 0 };
+      return new HeldLock({ leaseMs, ageMs, isHeld }, this.#clock, () => {
         end();
         return waitForRelease(released);
       });
@@ -201,6 +207,113 @@ function timeoutError(operation: string): TokenStoreError {
 
 function ignore(): void {}
 
+/** A wall clock that was set back by less is still trusted, in milliseconds: NTP does so. */
+const SET_BACK_MS = 1_000;
+
+/** When the store was asked, on both clocks: the monotonic one stops while some machines are suspended; the wall clock may be set. */
+export interface Moment {
+  readonly monotonic: number;
+  readonly wall: number;
+}
+
+/** Infinitely long ago. */
+export const LONG_AGO: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
+
+/** Returns the current moment, or an earlier one. */
+export function momentOf(clock: () => number, agoMs = 0): Moment {
+  return { monotonic: performance.now() - agoMs, wall: clock() - agoMs };
+}
+
+/**
+ * Returns the milliseconds since a moment, on the clock that shows more; infinite once the wall clock was set back, which hides a
+ * suspension.
+ *
+ * @param clock Epoch milliseconds. Default: the monotonic clock alone counts.
+ */
+export function ageOf({ monotonic, wall }: Moment, clock?: () => number): number {
+  const ageMs = performance.now() - monotonic;
+  if (!clock) return ageMs;
+  const wallAgeMs = clock() - wall;
+  return wallAgeMs < ageMs - SET_BACK_MS ? Number.POSITIVE_INFINITY : Math.max(ageMs, wallAgeMs);
+}
+
+/** How long a save takes at most, with some reserve, in milliseconds. */
+const SAVE_MS = 3_000;
+/** How much longer than a token request a lease must be to keep every login, in milliseconds: time for two saves. */
+export const LEASE_RESERVE_MS = 5_000;
+/** Longest time for which a lock is held for saves that fail, in milliseconds. */
+const MAX_HOLD_MS = 15_000;
+
+/** A lock of the token store that this process has. Its age counts from when the store was asked: the lease may have begun then. */
+export class HeldLock {
+  /** Resolves to false if the store has lost the lock, or given it to another owner. `undefined` if the store cannot check. */
+  readonly isHeld: (() => Promise<boolean>) | undefined;
+  readonly #leaseMs: number;
+  readonly #clock: () => number;
+  readonly #askedAt: Moment;
+  readonly #end: () => void | Promise<void>;
+  readonly #holds: Promise<unknown>[] = [];
+  #maxAgeMs = 0;
+  #trustsWallClock = true;
+  #isReleased = false;
+
+  /**
+   * @param clock Epoch milliseconds.
+   * @param end Releases the lock; a promise resolves when it was released, or after a while.
+   */
+  constructor(
+    {
+      leaseMs,
+      ageMs,
+      isHeld,
+    }: Pick<HeldLease, 'leaseMs' | 'ageMs'> & { isHeld?: (() => Promise<boolean>) | undefined },
+    clock: () => number,
+    end: () => void | Promise<void>,
+  ) {
+    this.isHeld = isHeld;
+    this.#leaseMs = leaseMs;
+    this.#clock = clock;
+    this.#askedAt = momentOf(clock, ageMs);
+    this.#end = end;
+  }
+
+  /** Limits the age up to which {@link maySend} is true, so that a request of `requestMs` and its save end before the lease. */
+  limitTo(requestMs: number, maxAgeMs: number = Number.POSITIVE_INFINITY, trustsWallClock = true): this {
+    const isEnough = this.#leaseMs >= requestMs + LEASE_RESERVE_MS;
+    // Under a lease that is too short, each request may outlive it: most do not.
+    this.#maxAgeMs = Math.min(maxAgeMs, isEnough ? this.#leaseMs - requestMs - SAVE_MS : this.#leaseMs / 2);
+    this.#trustsWallClock = trustsWallClock;
+    return this;
+  }
+
+  /** True while a refresh token may be sent under the lock. */
+  get maySend(): boolean {
+    return !this.#isReleased && ageOf(this.#askedAt, this.#trustsWallClock ? this.#clock : undefined) <= this.#maxAgeMs;
+  }
+
+  /**
+   * Returns how long the lock is held for an unsaved pair, in milliseconds: its last save ends before the lease. By the monotonic
+   * clock alone: a wall clock that was set forward must not give the lock to a process that knows the old pair only.
+   */
+  holdMs(): number {
+    const leftMs = this.#leaseMs - ageOf(this.#askedAt) - Math.min(SAVE_MS, this.#leaseMs / 2);
+    return Math.max(0, Math.min(MAX_HOLD_MS, leftMs));
+  }
+
+  /** Holds the lock until the promise has settled. {@link release} does not wait for it. */
+  holdUntil(promise: Promise<unknown>): void {
+    this.#holds.push(promise.catch(() => undefined));
+  }
+
+  /** Releases the lock, now or once everything that it is held for has settled. Waits for the store only if it is now. */
+  async release(): Promise<void> {
+    const hold = this.#holds.shift();
+    if (hold) return void hold.then(() => this.release());
+    this.#isReleased = true;
+    await this.#end();
+  }
+}
+
 /** Called with the id of a record that may have changed, and the version that is stored now; see {@link TokenStore.watch}. */
 export type OnChange = (storeId: string, version?: number) => void;
 
@@ -218,7 +331,7 @@ export function overSessionStore<S extends TokenStore>(tokenStore: S, sessionSto
 }
 
 /** Returns the hub of a store: the same for all strategies of this process that use it. */
-export function hubOf(store: TokenStore): StoreHub {
+function hubOf(store: TokenStore): StoreHub {
   const hub = hubs.get(store) ?? new StoreHub();
   hubs.set(store, hub);
   return hub;

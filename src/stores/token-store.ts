@@ -144,6 +144,32 @@ const MAX_TTL_SECONDS = 10 * 365 * 24 * 60 * 60;
 /** Reads the option `ttl` of a store: seconds that a grant is kept after its last write. Default: 30 days. */
 export const ttlSeconds: Optional<number> = withDefault(30 * 24 * 60 * 60, number(1, MAX_TTL_SECONDS, 'seconds'));
 
+/** A refresh seldom takes more than 20 seconds: one HTTP request of 10 s and a second attempt. */
+export const DEFAULT_LEASE_SECONDS = 30;
+
+/** Longest lease, in seconds. If its owner dies, the user waits that long. */
+export const MAX_LEASE_SECONDS = 600;
+
+/** Reads the option `lease` of a store: seconds. */
+export const leaseSeconds: Optional<number> = withDefault(
+  DEFAULT_LEASE_SECONDS,
+  number(1, MAX_LEASE_SECONDS, 'seconds'),
+);
+
+/** Lengths of the leases of locks, in milliseconds. */
+const lengths = new WeakMap<object, number>();
+
+/** Records the length of a lock's lease, in milliseconds. */
+export function ofLength<Lock extends object>(leaseMs: number, lock: Lock): Lock {
+  lengths.set(lock, leaseMs);
+  return lock;
+}
+
+/** Returns the length of the lease of a token store's lock, in milliseconds; `undefined` for any other lock. */
+export function leaseMsOf(lock: object | undefined): number | undefined {
+  return lock && lengths.get(lock);
+}
+
 /** Prefix of the ids of marks. A mark shows other processes that a login has been used. */
 export const MARK_PREFIX = 'login:';
 
@@ -163,18 +189,14 @@ const TTL_SECONDS: Readonly<Record<string, number>> = {
   [HAND_OVER_PREFIX]: 2 * 60,
 };
 
-function shortTtlOf(id: string): number | undefined {
-  return TTL_SECONDS[id.slice(0, id.indexOf(':') + 1)];
+/** Returns how long a store keeps what it has under an id, in milliseconds: grants for `ttl` seconds, anything else for minutes. */
+export function ttlMsOf(id: string, ttl: number): number {
+  return Math.ceil(Math.min(ttl, TTL_SECONDS[id.slice(0, id.indexOf(':') + 1)] ?? ttl) * 1000);
 }
 
 /** Returns true for the id of a mark, share or hand-over, which is no grant. */
 export function isMark(id: string): boolean {
-  return shortTtlOf(id) !== undefined;
-}
-
-/** Returns how long a store keeps what it has under an id, in milliseconds: grants for `ttl` seconds, anything else for minutes. */
-export function ttlMsOf(id: string, ttl: number): number {
-  return Math.ceil(Math.min(ttl, shortTtlOf(id) ?? ttl) * 1000);
+  return Number.isFinite(ttlMsOf(id, Number.POSITIVE_INFINITY));
 }
 
 /**

@@ -28,8 +28,8 @@ import { LoginReturns, ROUND_MAX_AGE_S, type RoundsContent } from '../session/lo
 import { RequestClients } from '../session/request-clients.js';
 import { GrantManagers, RequestGrants } from '../session/request-grants.js';
 import { type PageScopes, pageScopesOf, ReturnCookie } from '../session/return-to.js';
-import { leaseMsOf, shortestLeaseMs } from '../stores/held-lock.js';
-import type { TokenStore } from '../stores/token-store.js';
+import { LEASE_RESERVE_MS } from '../stores/store-access.js';
+import { leaseMsOf, type TokenStore } from '../stores/token-store.js';
 import { loadAhead, succeedOnce } from '../waiting.js';
 
 /** Holds what one strategy owns. The objects that Passport derives from the strategy, one for each request, share it. */
@@ -140,7 +140,7 @@ function managerFactory(
   const { name: strategy, cache, refresh: window, clock, applicationGrant, revocationPath } = settings;
   const named = publicName(strategy);
   const codec = new GrantCodec(settings.encryptionKeys);
-  const shortestMs = shortestLeaseMs(endpoint.timeoutMs);
+  const shortestMs = endpoint.timeoutMs + LEASE_RESERVE_MS;
   const isBusy = () => endpoint.queue.waiting.size > 0;
   const onGrant = (grantId: string, action: GrantEvent['action']) => {
     if (grantChannel.hasSubscribers) grantChannel.publish({ ...named, grantId, action });

@@ -1,7 +1,6 @@
 import { type Lease, leaseLock } from 'passport-oauth-app/lease-lock';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { leaseMsOf } from '../../src/stores/held-lock.js';
-import type { HeldLease } from '../../src/stores/token-store.js';
+import { type HeldLease, leaseMsOf } from '../../src/stores/token-store.js';
 import { mayLeave } from '../support/may-leave.js';
 import { timersOf } from './fixture.js';
 
