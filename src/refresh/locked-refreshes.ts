@@ -153,7 +153,7 @@ export class LockedRefreshes {
         continue;
       }
       if (pair.retryAt !== undefined) endpoint.pauses.join(id, pair.retryAt);
-      const error = endpoint.pauses.errorBeforeRequest(id);
+      const error = endpoint.pauses.error(id, { willSend: true });
       if (error) throw error;
       signal.throwIfAborted();
       if (!isIssuer(pair.issuedBy, endpoint.origin)) throw tenantChanged();
