@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { noteFigure } from '../fuzz/fuzz.js';
 import type { Page } from '../support/browser.js';
-import { EventLog } from '../support/event-log.js';
+import { listen } from '../support/event-log.js';
 import { type FaultyServer, startFaultyServer } from '../support/faulty-server.js';
 import { grantKeys, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
@@ -105,14 +105,13 @@ describe('at a logout, at the revocation endpoint', threats(84), () => {
   test.each(byFault)('%s: the logout is done, and the event tells what came of it', async (_fault, row) => {
     await loggedIn();
     const requests = trial.strike('revoke', troubled(row));
-    const log = new EventLog('grant');
+    const log = listen('grant');
     const revocation = trial.revocationEnds();
     const page = await trial.visit('/logout', { method: 'POST' });
     expect([page.status, grantKeys(trial.world)]).toEqual([200, []]);
     expect((await trial.visit('/whoami')).json()).toMatchObject({ authorized: false });
     await trial.world.strategy.close();
     await revocation;
-    log.stop();
     expect(log.values('grant', 'action')).toEqual(['deleted', row.isRevoked ? 'revoked' : 'revocation-failed']);
     expect(requests()).toBeLessThanOrEqual(4);
     await trial.heal();

@@ -1,18 +1,19 @@
+import type { ErrorRequestHandler } from 'express';
 import * as passportOAuthApp from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { snippetsOf } from '../consumers/snippets.js';
 import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
-import { type ErrorHandler, type Handler, sendJson, type WorldOptions } from '../support/world.js';
+import { type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
 /** The very handler of docs/errors.md, without its types. */
-function documentedHandler(): ErrorHandler {
+function documentedHandler(): ErrorRequestHandler {
   const snippet = snippetsOf('docs/errors.md').find(({ file }) => file === 'error-handler.ts');
   const code = (snippet?.text ?? '')
     .replaceAll(/^import type .*$/gm, '')
     .replace(/^import (\{.*\}) from 'passport-oauth-app';$/m, 'const $1 = passportOAuthApp;')
     .replaceAll(/: (?:unknown|Request|Response|NextFunction|void)\b/g, '')
     .replace('export function', 'return function');
-  return new Function('passportOAuthApp', code)(passportOAuthApp) as ErrorHandler;
+  return new Function('passportOAuthApp', code)(passportOAuthApp) as ErrorRequestHandler;
 }
 
 const SCRIPT = '<img src=x onerror=alert(1)><script>alert(1)</script>';

@@ -1,3 +1,4 @@
+import type { ErrorRequestHandler } from 'express';
 import {
   apiClient,
   forward,
@@ -14,14 +15,7 @@ import { addStrategy } from '../support/add-strategy.js';
 import { withoutPauses } from '../support/fast-forward.js';
 import { browser, clock, loggedIn, logIn, open, visit, world } from '../support/one-world.js';
 import { TroubledStore } from '../support/troubled-store.js';
-import {
-  byUser,
-  type ErrorHandler,
-  type Framework,
-  type Handler,
-  sendJson,
-  type WorldOptions,
-} from '../support/world.js';
+import { byUser, type Framework, type Handler, sendJson, type WorldOptions } from '../support/world.js';
 
 const SCRIPT = '<script>alert(1)</script>';
 const html = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } };
@@ -37,7 +31,7 @@ const withHandler: WorldOptions = {
       return call(req, res, next);
     });
     app.use('/broken', (_req, _res, next) => next(Object.assign(new TypeError('a slip'), { status: 418 })));
-    app.use(oauthErrors({ login: '/login' }) as ErrorHandler);
+    app.use(oauthErrors({ login: '/login' }) as ErrorRequestHandler);
   },
 };
 
@@ -91,7 +85,7 @@ describe.each<Framework>(['express', 'connect'])('oauthErrors({ login }) under %
         logged.push(error);
         throw new Error('the log is full');
       },
-    }) as ErrorHandler;
+    }) as ErrorRequestHandler;
     await open({
       framework,
       strategy: { tokenStore: undefined, clientSecret: 'a wrong secret' },
@@ -161,8 +155,8 @@ test('oauthErrors leads back to a page that needs the second of two services, by
       app.use(((error, _req, _res, next) => {
         if (error.code === 'ERR_NO_API_CLIENT') earlyErrors.push(Reflect.get(error, 'strategy'));
         next(error);
-      }) as ErrorHandler);
-      app.use(oauthErrors({ login: '/choose' }) as ErrorHandler);
+      }) as ErrorRequestHandler);
+      app.use(oauthErrors({ login: '/choose' }) as ErrorRequestHandler);
     },
   });
   await logIn();
@@ -233,7 +227,7 @@ describe('every error names its strategy', () => {
           errors.push(error);
           res.statusCode = 500;
           res.end();
-        }) as ErrorHandler);
+        }) as ErrorRequestHandler);
       },
     });
     await visit('/call');

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
+import type { ErrorRequestHandler } from 'express';
 import { oauthErrors, type StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Browser } from '../support/browser.js';
@@ -10,7 +11,7 @@ import { grantKeys } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { warnings } from '../support/warnings.js';
-import type { App, ErrorHandler, WorldOptions } from '../support/world.js';
+import type { App, WorldOptions } from '../support/world.js';
 
 const EXPIRED_S = 7201;
 
@@ -145,7 +146,7 @@ describe('a refresh that is refused in the shape of', threats(88, 109), () => {
   });
 
   test('any: a login replaces the grant, and leads back; where the new token is refused as well, the rounds end', async () => {
-    const routes = (app: App) => void app.use(oauthErrors({ login: '/login' }) as ErrorHandler);
+    const routes = (app: App) => void app.use(oauthErrors({ login: '/login' }) as ErrorRequestHandler);
     const { server, page } = await loggedInAt({}, { routes });
     const [before] = grantKeys(world);
     // The emulator's API refuses the tokens of this server, too.

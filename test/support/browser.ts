@@ -7,11 +7,7 @@ export interface Page extends Pick<Response, 'status' | 'headers' | 'url'> {
   readonly json: () => ReturnType<typeof JSON.parse>;
 }
 
-export interface Visit {
-  readonly method?: string;
-  readonly headers?: Record<string, string>;
-  readonly body?: string;
-}
+export type Visit = { readonly method?: string; readonly headers?: Record<string, string>; readonly body?: string };
 
 /** As much of a browser as logins need: cookies by host and port. */
 export class Browser {

@@ -42,15 +42,15 @@ export async function fastForward<T>(work: () => Promise<T>, isDue: () => boolea
  */
 export async function withoutPauses<T>(work: () => Promise<T>, origin: string): Promise<T> {
   let exchanges = 0;
-  const counting = (change: number) => (message: unknown) => {
-    if (String(Reflect.get(Reflect.get(Object(message), 'request'), 'origin')) === origin) exchanges += change;
+  const count = (message: unknown, name: string | symbol) => {
+    const isOfServer = String(Reflect.get(Reflect.get(Object(message), 'request'), 'origin')) === origin;
+    if (isOfServer) exchanges += name === 'undici:request:create' ? 1 : -1;
   };
-  const [begin, end] = [counting(1), counting(-1)];
-  const listeners = { create: begin, trailers: end, error: end };
-  for (const [name, listener] of Object.entries(listeners)) subscribe(`undici:request:${name}`, listener);
+  const names = ['create', 'trailers', 'error'].map((name) => `undici:request:${name}`);
+  for (const name of names) subscribe(name, count);
   try {
     return await fastForward(work, () => exchanges === 0);
   } finally {
-    for (const [name, listener] of Object.entries(listeners)) unsubscribe(`undici:request:${name}`, listener);
+    for (const name of names) unsubscribe(name, count);
   }
 }

@@ -1,10 +1,10 @@
 import { onTestFinished } from 'vitest';
 import { Browser, type Page, type Visit } from './browser.js';
 import { TestClock } from './test-clock.js';
-import { startWorld, World, type WorldOptions } from './world.js';
+import { startWorld, type World, type WorldOptions } from './world.js';
 
 /** The world that the running test has opened last. It closes itself when the test ends. */
-export const world: World = Object.create(World.prototype);
+export const world = {} as World;
 /** Of that world's application and service, after {@link loggedIn}. */
 export const clock: TestClock = new TestClock();
 /** Of the running test: without cookies, until {@link loggedIn} or {@link logIn} has logged a user in. */

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import connect from 'connect';
 import express, { type Express, type RequestHandler } from 'express';
@@ -8,14 +8,9 @@ import passportModule from 'passport';
 import type { StrategyOptions, Verify } from 'passport-oauth-app';
 import { apiClient, logout, requireAuthorization, Strategy } from 'passport-oauth-app';
 import { type Emulator, type EmulatorOptions, startEmulator } from 'passport-oauth-app/emulator';
-import type { Browser, Page } from './browser.js';
+import type { Browser } from './browser.js';
 
-export type {
-  ErrorRequestHandler as ErrorHandler,
-  Express as App,
-  Request as Req,
-  RequestHandler as Handler,
-} from 'express';
+export type { Express as App, Request as Req, RequestHandler as Handler } from 'express';
 /** Express is 5; `npm run test:interop` runs the tests that concern a framework under 4 too. Connect has `use` alone. */
 export type Framework = 'express' | 'connect';
 
@@ -29,12 +24,10 @@ export interface WorldOptions {
   /** Any arity. `undefined` leaves it out. */
   readonly verify?: ((...args: never[]) => unknown) | undefined;
   readonly session?: Partial<session.SessionOptions> | false;
-  /** Adds routes after the usual ones. */
-  readonly routes?: (app: Express, world: World) => void;
-  /** Adds middleware before the usual ones. */
+  /** Adds middleware before the usual ones, between the session and `apiClient`, or routes after the usual ones. */
   readonly before?: (app: Express) => void;
-  /** Adds middleware between the session and `apiClient`. */
   readonly beforeClient?: (app: Express, world: World) => void;
+  readonly routes?: (app: Express, world: World) => void;
   readonly authenticate?: object;
   /** Stands in the place of `passport.authenticate` at the callback. */
   readonly callback?: (world: World) => RequestHandler;
@@ -42,74 +35,53 @@ export interface WorldOptions {
   readonly withoutApiClient?: boolean;
 }
 
-/** An application as the contract shows it, and the service that it talks to. */
-export class World {
-  readonly url: string;
-  readonly service: Emulator;
-  readonly options: WorldOptions;
-  readonly strategy: Strategy;
-  readonly store: session.MemoryStore;
-  readonly passport: InstanceType<typeof passportModule.Passport> = new passportModule.Passport();
-  /** Errors that handlers passed on. */
-  readonly errors: (Error & {
-    code?: string;
-    status?: number;
-    error?: unknown;
-    option?: string;
-    retryAfter?: number;
-  })[] = [];
-  readonly server: Server;
+/** An error as it came to the error handler. */
+type PassedError = Error & { code?: string; status?: number; error?: unknown; option?: string; retryAfter?: number };
 
-  constructor(server: Server, service: Emulator, options: WorldOptions) {
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    [this.service, this.options] = [service, options];
-    const callbackURL = `${this.url}/callback`;
-    this.register(callbackURL);
-    const strategy = { ...service.options, callbackURL, scope: ['project', 'tm'], ...options.strategy };
-    const verify = 'verify' in options ? options.verify : verifyById;
-    this.strategy = new Strategy(strategy, verify as Verify);
-    this.store = ((options.session || undefined)?.store ?? new session.MemoryStore()) as session.MemoryStore;
-    this.passport.use(this.strategy as passportModule.Strategy);
-    this.passport.serializeUser((user, done) => done(null, user));
-    this.passport.deserializeUser((user: Express.User, done) => done(null, user));
-    this.server = server.on('request', createApp(this));
-  }
+export type World = Awaited<ReturnType<typeof startWorld>>;
 
-  /** Adds a redirect URL to those of the service's client. */
-  readonly register = (redirectUrl: string): unknown =>
-    this.service.register({ clientID: this.service.options.clientID, redirectUrls: [redirectUrl] });
-
-  /** Starts a login and approves it; the URL of the callback, not visited yet. */
-  async begin(browser: Browser, choice?: { user?: string; decline?: boolean }, login = '/login'): Promise<string> {
-    const page = await browser.visit(this.url + login);
-    const location = page.headers.get('location');
-    if (page.status !== 302 || !location) throw new Error(`The login route answered ${page.status}: ${page.text}`);
-    return this.service.approve(location, choice);
-  }
-
-  /** Logs in as a user; the answer of the callback. */
-  async logIn(browser: Browser, user?: string): Promise<Page> {
-    return browser.visit(await this.begin(browser, user === undefined ? {} : { user }));
-  }
-
-  tokenRequests(): Emulator['requests'] {
-    return this.service.requests.filter(({ path }) => path === '/oauth/token');
-  }
-
-  async close(): Promise<void> {
-    await this.strategy.close();
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
-    if (!this.options.running) await this.service.close();
-  }
-}
-
-/** Starts a service and an application that uses it, both on free ports. */
-export async function startWorld(options: WorldOptions = {}): Promise<World> {
+/** Starts a service, and an application that uses it as the contract shows, both on free ports. */
+export async function startWorld(options: WorldOptions = {}) {
   // No kept connection ends under a request.
   const server = createServer({ keepAliveTimeout: 0 }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return new World(server, options.running ?? (await startEmulator(options.service)), options);
+  const service = options.running ?? (await startEmulator(options.service));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const callbackURL = `${url}/callback`;
+  const usual = { ...service.options, callbackURL, scope: ['project', 'tm'] };
+  const verify = 'verify' in options ? options.verify : verifyById;
+  const strategy = new Strategy({ ...usual, ...options.strategy }, verify as Verify);
+  const passport = new passportModule.Passport();
+  passport.use(strategy as passportModule.Strategy);
+  passport.serializeUser((user, done) => done(null, user));
+  passport.deserializeUser((user: Express.User, done) => done(null, user));
+  const store = ((options.session || undefined)?.store ?? new session.MemoryStore()) as session.MemoryStore;
+  /** Errors that handlers passed on. */
+  const errors: PassedError[] = [];
+  /** Adds a redirect URL to those of the service's client. */
+  const register = (redirectUrl: string) =>
+    service.register({ clientID: service.options.clientID, redirectUrls: [redirectUrl] });
+  /** Starts a login and approves it; the URL of the callback, not visited yet. */
+  const begin = async (browser: Browser, choice?: { user?: string; decline?: boolean }, login = '/login') => {
+    const page = await browser.visit(url + login);
+    const location = page.headers.get('location');
+    if (page.status !== 302 || !location) throw new Error(`The login route answered ${page.status}: ${page.text}`);
+    return service.approve(location, choice);
+  };
+  /** Logs in as a user; the answer of the callback. */
+  const logIn = async (browser: Browser, user?: string) => browser.visit(await begin(browser, user ? { user } : {}));
+  const tokenRequests = () => service.requests.filter(({ path }) => path === '/oauth/token');
+  const close = async () => {
+    await strategy.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    if (!options.running) await service.close();
+  };
+  const parts = { options, url, service, strategy, passport, store, errors };
+  const world = { ...parts, register, begin, logIn, tokenRequests, close };
+  register(callbackURL);
+  server.on('request', createApp(world));
+  return world;
 }
 
 const verifyById: Verify = (_accessToken, _refreshToken, profile, done) => done(null, { id: profile.id });
@@ -155,7 +127,7 @@ function createApp(world: World): Express {
   route('post', '/logout', logout(strategy), (_req, res) => sendJson(res, {}));
   options.routes?.(app, world);
   app.use((_req, res) => sendJson(res, { home: true }));
-  app.use((error: World['errors'][number], _req: unknown, res: ServerResponse, _next: unknown) => {
+  app.use((error: PassedError, _req: unknown, res: ServerResponse, _next: unknown) => {
     errors.push(error);
     res.statusCode = error.status ?? 500;
     sendJson(res, { name: error.name, code: error.code, message: error.message });
