@@ -87,8 +87,7 @@ export class LoopGuard {
    */
   countEmptyCallback(visit: Visit, res: ServerResponse): void {
     const { 'sec-fetch-site': site } = visit.headers;
-    const isByUser = site === 'same-origin' || site === 'none';
-    if (!isByUser && visit.cookieHeader.includes('.login.')) this.countFailure(visit, res, true);
+    if (site !== 'same-origin' && site !== 'none') this.countFailure(visit, res, true);
   }
 }
 

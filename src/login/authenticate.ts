@@ -4,8 +4,8 @@ import { LoopGuard } from '../advice/loop-guard.js';
 import * as check from '../checks.js';
 import { closedError, ofStrategy } from '../errors.js';
 import { redirect } from '../session/return-to.js';
-import { asRouted, Visit } from '../session/visit.js';
-import { ABSOLUTE_URL, authorizationRequest, beginLogin, furtherParams } from './begin-login.js';
+import { Visit } from '../session/visit.js';
+import { authorizationRequest, beginLogin, furtherParams } from './begin-login.js';
 import { handleCallback } from './callback.js';
 import type { CallbackQuery, LoginContext, LoginRuntime, PassportActions, RouteOptions } from './login-context.js';
 import { PendingLogins, UsedLogins } from './pending-logins.js';
@@ -47,8 +47,6 @@ export interface AuthenticateOptions {
 export function createLogins(runtime: LoginRuntime): LoginContext {
   const { settings, service, openStrategy, grants, clients, returns } = runtime;
   const { name, callbackURL, clock, scope, authorizationParams: params } = settings;
-  // A path such as `callback` without a slash is resolved against that of each request.
-  const isFixed = ABSOLUTE_URL.test(callbackURL) || callbackURL.startsWith('/');
   return {
     runtime,
     advice: new Advice(openStrategy, grants, clients),
@@ -57,7 +55,6 @@ export function createLogins(runtime: LoginRuntime): LoginContext {
     usedLogins: new UsedLogins({ namespace: encodeURIComponent(`${name}.${service}`), clock }),
     defaultRequest: authorizationRequest(settings, callbackURL, scope),
     defaultParams: typeof params === 'function' ? undefined : furtherParams(params),
-    callbackPath: isFixed ? asRouted(new URL(callbackURL, 'http://relative.invalid').pathname) : undefined,
   };
 }
 

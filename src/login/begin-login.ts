@@ -38,9 +38,8 @@ export async function beginLogin(context: LoginContext, request: RouteRequest): 
     const message = connectionRefusal(grants, req);
     if (message !== undefined) return void actions.fail({ message }, 403);
   }
-  const knownPath = request.callbackURL === undefined ? context.callbackPath : undefined;
-  const callbackPath = knownPath ?? routedPathOf(callbackURL, path);
-  if (asRouted(path) === callbackPath) loops.countEmptyCallback(visit, res);
+  const isPending = visit.cookieHeader.includes('.login.');
+  if (isPending && asRouted(path) === routedPathOf(callbackURL, path)) loops.countEmptyCallback(visit, res);
   loops.rememberRoute(visit);
   const redirectUri = redirectUriFor(visit, callbackURL);
   if (redirectUri === undefined) {

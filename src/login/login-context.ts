@@ -48,8 +48,6 @@ export interface LoginContext {
   readonly defaultRequest: AuthorizationPart;
   /** The strategy's own further parameters, unless they depend on the request. */
   readonly defaultParams: AuthorizationPart | undefined;
-  /** Routed path of the strategy's `callbackURL`; `undefined` if it depends on the request. */
-  readonly callbackPath: string | undefined;
 }
 
 /** What the strategy reads of the options of `passport.authenticate` and `passport.authorize`, as JavaScript passes them. */
