@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { createApiClient } from '../api/api-client.js';
 import * as check from '../checks.js';
 import { AuthorizationError, ConfigurationError, NotAuthorizedError, publicName } from '../errors.js';
 import { loginChannel } from '../events.js';
@@ -217,7 +218,7 @@ async function redeemCode(
   login: PendingLogin,
   scope: readonly string[],
 ): Promise<CallbackOutcome> {
-  const { settings, endpoint, verify, clientOf } = runtime;
+  const { settings, endpoint, verify, api } = runtime;
   const { name, userProfile, passReqToCallback } = settings;
   const { redirectUri, codeVerifier, data } = login;
   let tokens = await endpoint.exchangeCode({ code, redirectUri, codeVerifier, scope });
@@ -227,7 +228,8 @@ async function redeemCode(
     const { organizationDomain, enterpriseUrl, scope: granted } = tokens;
     const known = { grantId: undefined, authorized: true, organizationDomain, enterpriseUrl, scope: granted };
     const credential = tokens;
-    const more: unknown = await userProfile(clientOf({ ...known, credential: () => credential }), tokens.params);
+    const client = createApiClient({ ...known, credential: () => credential }, api);
+    const more: unknown = await userProfile(client, tokens.params);
     profile = mergedProfile(profile, more);
     // If the tokens are opaque, only the profile names the user.
     tokens = { ...tokens, subject: userIdOf({ id: profile.id }) };

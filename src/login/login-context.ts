@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Advice } from '../advice/advice.js';
 import type { LoopGuard } from '../advice/loop-guard.js';
 import type { OpenStrategy } from '../advice/open-strategies.js';
-import type { ApiClient } from '../api/api-client.js';
-import type { CredentialSource } from '../api/api-context.js';
+import type { ApiContext } from '../api/api-context.js';
 import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { Settings } from '../options.js';
@@ -26,7 +25,7 @@ export interface LoginRuntime {
   readonly grants: RequestGrants;
   readonly managers: GrantManagers;
   readonly clients: RequestClients;
-  readonly clientOf: (source: CredentialSource) => ApiClient;
+  readonly api: ApiContext;
   readonly endpoint: TokenEndpoint;
   readonly returnCookie: ReturnCookie;
   /** The scopes that pages ask for; `undefined` if none does. */

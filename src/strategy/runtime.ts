@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { OpenStrategy } from '../advice/open-strategies.js';
-import { type ApiClient, createApiClient } from '../api/api-client.js';
-import { type ApiContext, type CredentialSource, createApiContext } from '../api/api-context.js';
+import { type ApiContext, createApiContext } from '../api/api-context.js';
 import { headerIn } from '../api/request-headers.js';
 import { publicName } from '../errors.js';
 import {
@@ -101,9 +100,6 @@ export class Runtime implements LoginRuntime {
     const shared = settings.tenant === undefined ? callbackURL : '';
     this.openStrategy = new OpenStrategy({ name: strategyName, service, authUrl, callbackURL: shared });
   }
-
-  /** Creates an API client over any source of credentials. */
-  readonly clientOf = (source: CredentialSource): ApiClient => createApiClient(source, this.api);
 
   /** The origins that issue a tenant's tokens; `undefined` for other strategies. */
   get issuedBy(): string | undefined {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import OAuth2Strategy from 'passport-oauth2';
-import type { ApiClient } from '../api/api-client.js';
+import { type ApiClient, createApiClient } from '../api/api-client.js';
 import { fn } from '../checks.js';
 import { ConfigurationError, ofStrategy } from '../errors.js';
 import { checkedGrantId, type GrantSummary } from '../grants/grant.js';
@@ -116,9 +116,9 @@ export class Strategy<UserProfile extends object = object> extends Base {
    */
   client(grantId: string): ApiClient {
     try {
-      const { clientOf, managers } = runtimeOf(this);
+      const { api, managers } = runtimeOf(this);
       const id = checkedGrantId(grantId);
-      return clientOf(new GrantCredentials(managers.only(), id, { mayIssue: true }));
+      return createApiClient(new GrantCredentials(managers.only(), id, { mayIssue: true }), api);
     } catch (error) {
       throw ofStrategy(error, this.name);
     }
