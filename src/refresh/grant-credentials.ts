@@ -6,21 +6,18 @@ import type { GrantManager } from './grant-manager.js';
 /** How long calls of a request use the grant or the error of its preparation instead of a new read, in milliseconds. */
 const SAME_REQUEST_MS = 1_000;
 
-/** What is known of a grant, with the credential that was last seen. */
-type KnownGrant =
-  | { readonly name: 'received'; readonly last: Credential | undefined }
-  /** Received while the request was prepared, at a time on the monotonic clock: its calls use it instead of a new read. */
-  | { readonly name: 'prepared'; readonly last: Grant; readonly at: number; readonly changes: number }
-  /** `isLost` while there is no grant; `at` if the preparation failed: calls of the request get its error. */
-  | {
-      readonly name: 'failed';
-      readonly last: Credential | undefined;
-      readonly error: unknown;
-      readonly isLost: boolean;
-      readonly at: number | undefined;
-    }
-  /** The user logged out. */
-  | { readonly name: 'ended'; readonly last: undefined };
+/** What came of the last try to get the grant. */
+interface Outcome {
+  /** The grant as it was last seen. */
+  readonly last: Grant | undefined;
+  readonly error?: unknown;
+  /** True while there is no grant. */
+  readonly isLost?: boolean;
+  /** When the request was prepared, on the monotonic clock: its calls use the grant, or the error, instead of a new read. */
+  readonly preparedAt?: number | undefined;
+  /** The manager's count before that. */
+  readonly changes?: number;
+}
 
 /** Options of {@link GrantCredentials}. */
 export interface GrantCredentialsOptions {
@@ -37,7 +34,9 @@ export class GrantCredentials implements CredentialSource {
   readonly #isRefused: (() => boolean) | undefined;
   readonly #mayIssue: boolean;
   mayBeExpired = false;
-  #state: KnownGrant = { name: 'received', last: undefined };
+  /** True once the user has logged out. Running calls still get their credential, which changes nothing here. */
+  hasEnded = false;
+  #outcome: Outcome = { last: undefined };
 
   constructor(manager: GrantManager, grantId: string, { isRefused, mayIssue = false }: GrantCredentialsOptions = {}) {
     this.#manager = manager;
@@ -47,34 +46,29 @@ export class GrantCredentials implements CredentialSource {
   }
 
   get authorized(): boolean {
-    const state = this.#state;
-    return state.name !== 'ended' && !(state.name === 'failed' && state.isLost) && !this.#isRefused?.();
+    return !this.hasEnded && !this.#outcome.isLost && !this.#isRefused?.();
   }
 
   get isRefused(): boolean {
-    const error = 'error' in this.#state ? this.#state.error : undefined;
+    const { error } = this.#outcome;
     // If the service rejects the client, each login would fail too.
     return error instanceof TokenResponseError || (error instanceof TokenError && error.error !== 'invalid_client');
   }
 
   get last(): Credential | undefined {
-    return this.#state.last;
+    return this.#outcome.last;
   }
 
-  /** True once the user has logged out. */
-  get hasEnded(): boolean {
-    return this.#state.name === 'ended';
-  }
-
-  /** Marks the grant as logged out. Running calls still get their credential, which changes nothing here. */
+  /** Marks the grant as logged out. */
   end(): void {
-    this.#state = { name: 'ended', last: undefined };
+    this.hasEnded = true;
+    this.#outcome = { last: undefined };
   }
 
   /** Takes the grant of a login that was just stored as the first credential. */
   take(grant: Grant): void {
     this.mayBeExpired = false;
-    this.#become({ name: 'prepared', last: grant, at: performance.now(), changes: this.#manager.changes });
+    this.#become({ last: grant, preparedAt: performance.now(), changes: this.#manager.changes });
   }
 
   /**
@@ -85,8 +79,8 @@ export class GrantCredentials implements CredentialSource {
   prepare(mayRefresh = true): Promise<void> | undefined {
     this.mayBeExpired = !mayRefresh;
     const grant = mayRefresh ? this.#manager.current(this.grantId) : this.#manager.stored(this.grantId);
-    if (grant instanceof Promise) return this.#prepareWith(grant);
-    this.#become({ name: 'received', last: grant });
+    if (grant instanceof Promise) return this.#settle(grant, true).then(ignore, ignore);
+    this.#become({ last: grant });
     return undefined;
   }
 
@@ -100,13 +94,13 @@ export class GrantCredentials implements CredentialSource {
       return Promise.reject(
         new NotAuthorizedError('Passport removed the user of this request; they must log in again.'),
       );
-    const state = this.#state;
-    const isOfThisRequest = 'at' in state && state.at !== undefined && performance.now() - state.at < SAME_REQUEST_MS;
-    if (isOfThisRequest && state.name === 'failed') return Promise.reject(cloneError(state.error));
-    const isCurrent = isOfThisRequest && state.name === 'prepared' && state.changes === this.#manager.changes;
-    const grant = this.#manager.current(this.grantId, isCurrent ? state.last : undefined, this.#mayIssue);
+    const { last, error, preparedAt, changes } = this.#outcome;
+    const isOfThisRequest = preparedAt !== undefined && performance.now() - preparedAt < SAME_REQUEST_MS;
+    if (isOfThisRequest && error !== undefined) return Promise.reject(cloneError(error));
+    const isCurrent = isOfThisRequest && changes === this.#manager.changes;
+    const grant = this.#manager.current(this.grantId, isCurrent ? last : undefined, this.#mayIssue);
     if (grant instanceof Promise) return this.#settle(grant);
-    this.#become({ name: 'received', last: grant });
+    this.#become({ last: grant });
     return grant;
   }
 
@@ -120,34 +114,23 @@ export class GrantCredentials implements CredentialSource {
     this.#manager.reportOutcome(this.grantId, renewed, accepted);
   }
 
-  async #settle(pending: Promise<Credential>): Promise<Credential> {
+  async #settle(pending: Promise<Grant>, isPreparation = false): Promise<Grant> {
+    const { changes } = this.#manager;
     try {
       const last = await pending;
-      this.#become({ name: 'received', last });
+      this.#become({ last, preparedAt: isPreparation ? performance.now() : undefined, changes });
       return last;
     } catch (error) {
-      this.#failed(error);
+      const { last, isLost } = this.#outcome;
+      const preparedAt = isPreparation ? performance.now() : undefined;
+      this.#become({ last, error, isLost: isLost || error instanceof NotAuthorizedError, preparedAt });
       throw cloneError(error);
     }
   }
 
-  async #prepareWith(pending: Promise<Grant>): Promise<void> {
-    const { changes } = this.#manager;
-    try {
-      this.#become({ name: 'prepared', last: await pending, at: performance.now(), changes });
-    } catch (error) {
-      this.#failed(error, performance.now());
-    }
-  }
-
-  #failed(error: unknown, at?: number): void {
-    const { last } = this;
-    const isLost = error instanceof NotAuthorizedError || (this.#state.name === 'failed' && this.#state.isLost);
-    this.#become({ name: 'failed', last, error, isLost, at });
-  }
-
-  /** A logout is final: running calls change nothing. */
-  #become(state: KnownGrant): void {
-    if (this.#state.name !== 'ended') this.#state = state;
+  #become(outcome: Outcome): void {
+    if (!this.hasEnded) this.#outcome = outcome;
   }
 }
+
+function ignore(): void {}
