@@ -221,6 +221,9 @@ test.for(['json', 'form'] as const)('a refusal that quotes a %s request shows no
   server.next(json({ error: 'a', error_description: 'of pass\nword 1' }, 400));
   const asked = endpoint().requestTokens({ grant_type: 'x', password: 'pass word 1' });
   expect((await errorOf(asked)).message).toContain('(of […])');
+  const redirectUri = 'https://a.example/cb';
+  server.next(json({ error: 'a', error_description: `not ${redirectUri}` }, 400));
+  expect((await errorOf(client.exchangeCode({ code: '#', redirectUri }))).message).toContain(`(not ${redirectUri})`);
 });
 
 describe('a refresh that is refused', () => {
