@@ -165,7 +165,7 @@ export class GrantRepository {
         const isSaved = await this.replace(id, last, stored.version).catch(() => true);
         return isSaved ? last : this.readAnew(id);
       }
-      if (found && isOlder(last, found) && !this.access.hasLock && !this.access.hasFailedRecently)
+      if (found && isOlder(last, found) && !this.#options.store.lock && !this.access.hasFailedRecently)
         this.#options.onUnlockedRefresh();
     }
     this.#remember(id, found, since, false);

@@ -1,8 +1,9 @@
 import * as check from '../checks.js';
-import { type GrantSummary, issuedGrant, newGrantId, summaryOf } from '../grants/grant.js';
+import { type Grant, type GrantSummary, issuedGrant, newGrantId, summaryOf } from '../grants/grant.js';
 import { MAX_TOKEN_LENGTH, organizationDomainOf, readClaims, subjectOf } from '../oauth/claims.js';
 import { type TokenReading, type TokenSet, VISIBLE_ASCII, wholeLifetime } from '../oauth/token-response.js';
 import type { ImportedTokens } from '../options.js';
+import type { GrantManager } from '../refresh/grant-manager.js';
 import type { Runtime } from '../strategy/runtime.js';
 
 /** Never sent: its grant has expired, and is refreshed before it is used. */
@@ -36,7 +37,7 @@ export async function importGrant(
   const manager = runtime.managers.only();
   const tokenSet = { ...readImportedTokens(tokens, settings.clock(), settings), issuedBy };
   const grant = issuedGrant(tokenSet, settings.clock(), runtime.endpoint.id);
-  return await manager.import(id, grant, replace);
+  return await save(manager, id, grant, replace);
 }
 
 /** Does the work of `strategy.importCode`. */
@@ -54,8 +55,31 @@ export async function importCode(
   const grant = issuedGrant(tokens, settings.clock(), endpoint.id);
   const summary = summaryOf('', grant, settings.clock());
   const id = typeof grantId === 'function' ? check.result('grantId', grantId(summary)) : fixedId;
-  if (id === undefined || !(await manager.import(newGrantId(id), grant, replace))) return undefined;
+  if (id === undefined || !(await save(manager, newGrantId(id), grant, replace))) return undefined;
   return { ...summary, grantId: id };
+}
+
+/**
+ * Saves a grant whose tokens were obtained elsewhere. Returns whether it did.
+ *
+ * @param replace False: not if the id has a grant, or had one that the service ended.
+ */
+async function save(manager: GrantManager, grantId: string, grant: Grant, replace: boolean): Promise<boolean> {
+  await manager.expectIdOfUser(grantId);
+  const { repository, access, options } = manager;
+  const forget = () => manager.forget(grantId, grant);
+  // A store without `add` is asked under its lock whether it has a grant: of several imports one wins.
+  const needsLock = !replace && !options.store.add;
+  const lock = needsLock ? await access.acquire(repository.storeId(grantId)) : undefined;
+  try {
+    const isSaved = await (replace
+      ? repository.create(grantId, grant, forget)
+      : repository.add(grantId, grant, forget));
+    if (isSaved) options.onGrant(grantId, 'imported');
+    return isSaved;
+  } finally {
+    await lock?.release();
+  }
 }
 
 /** Reads a token or a code. @see RFC 6749, appendix A */

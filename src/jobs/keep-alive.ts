@@ -38,12 +38,13 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  * @throws the signal's reason, and whatever the iteration throws; ServiceUnavailableError once the strategy is closed
  */
 export async function keepAlive(
-  grants: Pick<GrantManager, 'access' | 'clock' | 'repository'> & {
+  grants: Pick<GrantManager, 'access' | 'options' | 'repository'> & {
     readonly refresher: Pick<Refresher, 'keepAlive' | 'pauseMs' | 'untilClosed'>;
   },
   { olderThan, rate, signal: given }: KeepAliveSettings,
 ): Promise<KeepAliveResult> {
-  const { clock, refresher } = grants;
+  const { refresher } = grants;
+  const { clock } = grants.options;
   const signal = refresher.untilClosed(given);
   const counts = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
   const running = new Set<Promise<void>>();

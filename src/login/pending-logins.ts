@@ -303,9 +303,9 @@ export class UsedLogins<Outcome> {
     const claim: Claim<Outcome> = { expiresAt, waiting };
     this.#used.set(key, claim);
     this.#dropExpired();
-    let hasFailed = access.hasLock;
+    let hasFailed = access.store.lock !== undefined;
     try {
-      const isFirst = !access.hasLock || (await this.#mark(access, state, expiresAt, former !== undefined));
+      const isFirst = !access.store.lock || (await this.#mark(access, state, expiresAt, former !== undefined));
       hasFailed = false;
       if (!isFirst) return undefined;
       return await finish((outcome) => {

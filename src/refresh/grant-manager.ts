@@ -56,9 +56,7 @@ export class GrantManager {
   readonly access: StoreAccess;
   readonly repository: GrantRepository;
   readonly refresher: Refresher;
-  /** Epoch milliseconds. */
-  readonly clock: () => number;
-  readonly #options: GrantManagerOptions;
+  readonly options: GrantManagerOptions;
   readonly #unsaved = new Map<string, UnsavedGrant>();
   /** Number of logins and logouts in this process that may have replaced or deleted a grant that was loaded before. */
   changes = 0;
@@ -68,8 +66,7 @@ export class GrantManager {
 
   constructor(options: GrantManagerOptions) {
     const { clock, window, endpoint, onRefresh, onLost } = options;
-    this.#options = options;
-    this.clock = clock;
+    this.options = options;
     let hasWarned = false;
     this.repository = new GrantRepository({
       ...options,
@@ -107,7 +104,7 @@ export class GrantManager {
     const grant = this.repository.known(grantId) ?? loaded;
     if (grant === undefined) return this.#load(grantId, mayIssue);
     if (grant.application && !mayIssue) return Promise.reject(new NotAuthorizedError(NO_GRANT));
-    const { clock, window, endpoint } = this.#options;
+    const { clock, window, endpoint } = this.options;
     const state = freshness(grant, clock(), window, endpoint.origin);
     if (state === 'expired') return this.#refreshed(grantId, grant);
     if (state === 'due' && this.refresher.isIdle(grantId))
@@ -118,7 +115,7 @@ export class GrantManager {
 
   /** Refreshes a grant that has expired, or will within the leeway: its access token serves until then if the refresh fails. */
   async #refreshed(grantId: string, grant: Grant): Promise<Grant> {
-    const { clock, endpoint } = this.#options;
+    const { clock, endpoint } = this.options;
     if (grant.expiresAt > clock() && endpoint.pauses.remainingMs('ahead', grantId) > 0) return grant;
     try {
       return await this.refresher.refresh(grantId, grant, 'expired');
@@ -131,7 +128,7 @@ export class GrantManager {
   /** Returns true if a user has such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
   async has(grantId: string): Promise<boolean> {
     const grant = this.repository.known(grantId) ?? (await this.repository.read(grantId));
-    return grant !== undefined && !grant.application && !isUnusable(grant, this.#options.clock());
+    return grant !== undefined && !grant.application && !isUnusable(grant, this.options.clock());
   }
 
   /** Returns the grant of a user, expired or not. Synchronous, and without I/O, if it is cached. */
@@ -159,7 +156,7 @@ export class GrantManager {
     const known = this.repository.known(grantId) ?? (await this.repository.read(grantId));
     if (!known) return await this.#load(grantId, mayIssue);
     if (known.accessToken !== refused) return await this.current(grantId, known, mayIssue);
-    const { clock, endpoint } = this.#options;
+    const { clock, endpoint } = this.options;
     // Nothing can replace it, and the API may have refused it for one request only.
     const isReplaceable = known.refreshToken !== undefined || known.application;
     if (!isDead && !isReplaceable && known.expiresAt > clock()) return known;
@@ -172,7 +169,7 @@ export class GrantManager {
    * of `renew`; one of another process may be as old as the refused one before it.
    */
   reportOutcome(grantId: string, renewed: Credential, accepted: boolean): void {
-    const { pauses, id } = this.#options.endpoint;
+    const { pauses, id } = this.options.endpoint;
     if (accepted) {
       pauses.end(grantId, 'renewed');
       return;
@@ -192,9 +189,9 @@ export class GrantManager {
    *   the id is of a grant of the application
    */
   async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: () => string | undefined): Promise<Grant> {
-    const { clock, endpoint, onGrant } = this.#options;
+    const { clock, endpoint, onGrant } = this.options;
     const { repository } = this;
-    if (!isNewId) await this.#expectIdOfUser(grantId);
+    if (!isNewId) await this.expectIdOfUser(grantId);
     const now = clock();
     const keptId = tokens.refreshToken === undefined ? formerId?.() : undefined;
     // A refresh that runs may be about to replace the former refresh token.
@@ -204,7 +201,7 @@ export class GrantManager {
       // With the application's own ids, the same id means the same user.
       const isKept = former && !isPastEnd(former, now) && (isSameUser(former, tokens) ?? keptId === grantId);
       const grant = issuedGrant(isKept ? withRefreshTokenOf(former, tokens, now) : tokens, now, endpoint.id);
-      await repository.create(grantId, grant, isNewId ? undefined : () => this.#forget(grantId, grant));
+      await repository.create(grantId, grant, isNewId ? undefined : () => this.forget(grantId, grant));
       onGrant(grantId, 'stored');
       return grant;
     } finally {
@@ -212,32 +209,9 @@ export class GrantManager {
     }
   }
 
-  /**
-   * Saves a grant whose tokens were obtained elsewhere. Returns whether it did.
-   *
-   * @param replace False: not if the id has a grant, or had one that the service ended.
-   * @throws like {@link put}
-   */
-  async import(grantId: string, grant: Grant, replace: boolean): Promise<boolean> {
-    await this.#expectIdOfUser(grantId);
-    const { repository } = this;
-    const forget = () => this.#forget(grantId, grant);
-    // A store without `add` is asked under its lock whether it has a grant: of several imports one wins.
-    const needsLock = !replace && !this.#options.store.add;
-    const lock = needsLock ? await this.access.acquire(repository.storeId(grantId)) : undefined;
-    try {
-      const isSaved = replace
-        ? await repository.create(grantId, grant, forget)
-        : await repository.add(grantId, grant, forget);
-      if (isSaved) this.#options.onGrant(grantId, 'imported');
-      return isSaved;
-    } finally {
-      await lock?.release();
-    }
-  }
-
-  async #expectIdOfUser(grantId: string): Promise<void> {
-    if ((await this.#options.parametersOf?.(grantId)) === undefined) return;
+  /** @throws ConfigurationError (`ERR_APPLICATION_GRANT`) if the id is of a grant of the application */
+  async expectIdOfUser(grantId: string): Promise<void> {
+    if ((await this.options.parametersOf?.(grantId)) === undefined) return;
     const message =
       'grantId: expected an id for which applicationGrant returns undefined: a user must not get the grant of the application. Let the ids of one of the two begin with a prefix.';
     throw new ConfigurationError(message, { option: 'grantId', code: 'ERR_APPLICATION_GRANT' });
@@ -254,15 +228,15 @@ export class GrantManager {
     if (isOfUser && (await this.#isOfApplication(grantId))) return;
     let unsaved = this.#unsaved.get(grantId)?.grant;
     const newest = (stored: Grant | undefined) => (unsaved && (!stored || isOlder(stored, unsaved)) ? unsaved : stored);
-    this.#forget(grantId);
+    this.forget(grantId);
     const removal = this.repository.remove(grantId, (stored) => {
       // A refresh that began while the store was slow may have left a newer pair since, which is forgotten here.
       unsaved = this.#unsaved.get(grantId)?.grant ?? unsaved;
-      this.#forget(grantId);
+      this.forget(grantId);
       const grant = newest(stored);
       if (!grant) return;
-      this.#options.onGrant(grantId, 'deleted');
-      this.#options.revocations?.start(grantId, grant);
+      this.options.onGrant(grantId, 'deleted');
+      this.options.revocations?.start(grantId, grant);
     });
     try {
       await removal.done;
@@ -283,12 +257,12 @@ export class GrantManager {
   async discard(grantId: string): Promise<void> {
     if (await this.#isOfApplication(grantId)) return;
     const lock =
-      this.#options.revocations && (await this.access.acquire(this.repository.storeId(grantId)).catch(() => undefined));
+      this.options.revocations && (await this.access.acquire(this.repository.storeId(grantId)).catch(() => undefined));
     try {
-      this.#forget(grantId);
+      this.forget(grantId);
       await this.repository.remove(grantId, (grant) => {
-        this.#forget(grantId);
-        if (grant) this.#options.onGrant(grantId, 'deleted');
+        this.forget(grantId);
+        if (grant) this.options.onGrant(grantId, 'deleted');
       }).done;
     } finally {
       await lock?.release();
@@ -298,7 +272,7 @@ export class GrantManager {
   /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
   async summary(grantId: string): Promise<GrantSummary | undefined> {
     const grant = await this.repository.peek(grantId);
-    return grant && summaryOf(grantId, grant, this.clock());
+    return grant && summaryOf(grantId, grant, this.options.clock());
   }
 
   /** Stops listening to other processes, for a strategy that was replaced. Resolves when its refreshes and saves are done. */
@@ -315,7 +289,7 @@ export class GrantManager {
     this.#closing ??= this.refresher
       .close()
       .then(() => this.access.drain())
-      .then(() => this.#options.revocations?.close());
+      .then(() => this.options.revocations?.close());
     return this.#closing;
   }
 
@@ -326,7 +300,7 @@ export class GrantManager {
    */
   #revokeUnlessStored(grantId: string, grant: Grant, removal?: Removal): void {
     const isGone = () => this.repository.isGone(grantId);
-    this.#options.revocations?.start(grantId, grant, async () => {
+    this.options.revocations?.start(grantId, grant, async () => {
       const isDeleted = (await isGone()) || (await removal?.answer?.then(isGone));
       // A removal that succeeded has revoked the tokens.
       if (isDeleted) return removal?.outcome === 'removed' ? 'keep' : 'revoke';
@@ -338,19 +312,20 @@ export class GrantManager {
     const read = await this.repository.read(grantId);
     // A login may have been saved while the store was read.
     const grant = this.repository.known(grantId) ?? read;
-    if (!grant && !(mayIssue && this.#options.parametersOf)) throw new NotAuthorizedError(NO_GRANT);
+    if (!grant && !(mayIssue && this.options.parametersOf)) throw new NotAuthorizedError(NO_GRANT);
     return this.current(grantId, grant ?? emptyGrant(), mayIssue);
   }
 
   /** Returns true if the grant is the application's, or is just being requested for it. */
   async #isOfApplication(grantId: string): Promise<boolean> {
-    if (!this.#options.parametersOf) return false;
+    if (!this.options.parametersOf) return false;
     if (this.refresher.isOfApplication(grantId)) return true;
     const grant = this.repository.known(grantId) ?? (await this.repository.peek(grantId).catch(() => undefined));
     return grant !== undefined && 'application' in grant && grant.application === true;
   }
 
-  #forget(grantId: string, successor?: Grant): void {
+  /** Forgets a grant that is replaced or deleted. @param successor Replaces it. */
+  forget(grantId: string, successor?: Grant): void {
     this.changes += 1;
     this.refresher.forget(grantId, successor);
   }

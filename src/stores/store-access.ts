@@ -35,7 +35,7 @@ const RECENTLY_MS = 60_000;
  * of one grant in sequence.
  */
 export class StoreAccess {
-  readonly #store: TokenStore;
+  readonly store: TokenStore;
   readonly #clock: () => number;
   readonly #onRecovery: () => void;
   /** What the strategies of this process that use the store share. */
@@ -50,20 +50,10 @@ export class StoreAccess {
 
   /** @param onRecovery Called when the store works again after a failure. @param clock Epoch milliseconds. */
   constructor(store: TokenStore, onRecovery: () => void, clock: () => number = Date.now) {
-    this.#store = store;
+    this.store = store;
     this.#clock = clock;
     this.#onRecovery = onRecovery;
     this.hub = hubOf(store);
-  }
-
-  /** True if the store has locks. */
-  get hasLock(): boolean {
-    return this.#store.lock !== undefined;
-  }
-
-  /** Lists the ids of the store's records; `undefined` if it cannot. */
-  list(prefix: string): AsyncIterable<string> | undefined {
-    return this.#store.list?.(prefix);
   }
 
   /** True if the store failed within the last second, and has not succeeded since. */
@@ -88,7 +78,7 @@ export class StoreAccess {
     signal?: AbortSignal,
   ): Promise<T> {
     try {
-      const result = await withTimeout(task(this.#store), limitMs, () => timeoutError(operation), signal);
+      const result = await withTimeout(task(this.store), limitMs, () => timeoutError(operation), signal);
       if (this.#isFailing) {
         this.#isFailing = false;
         this.#onRecovery();
@@ -132,7 +122,7 @@ export class StoreAccess {
    * @throws TokenStoreError if the lock is not acquired; the signal's reason, as it is
    */
   async acquire(id: string, signal?: AbortSignal): Promise<HeldLock> {
-    const store = this.#store;
+    const { store } = this;
     let end = ignore;
     if (!store.lock) {
       end = await this.hub.locks.turn(id, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
