@@ -3,7 +3,6 @@ import type { StrategyOptions } from 'passport-oauth-app';
 import type { EmulatorOptions } from 'passport-oauth-app/emulator';
 import * as providers from 'passport-oauth-app/providers';
 import { describe, expect, test } from 'vitest';
-import { idFromApi } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { clock, loggedIn, open, projects, whoami, world } from '../support/one-world.js';
@@ -11,6 +10,10 @@ import { orSample } from '../support/sample.js';
 import { grantKeys, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { acme } from './provider-guide/acme.js';
+
+/** The option `userProfile` for a service with opaque tokens. */
+const idFromApi: StrategyOptions['userProfile'] = async (client) =>
+  (await client.get<{ data: { id: string } }>('/user')).data;
 
 /** Characters that a naive encoding gets wrong. */
 const CLIENT_ID = 'my:id';

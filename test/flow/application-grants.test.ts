@@ -7,11 +7,11 @@ import { listen } from '../support/event-log.js';
 import { browser, open } from '../support/one-world.js';
 import { stopTime } from '../support/stop-time.js';
 import { storeId } from '../support/store-id.js';
-import { withoutLock } from '../support/store-views.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
 import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
+import { withoutLock } from '../support/without-lock.js';
 
 type ApplicationGrant = NonNullable<StrategyOptions['applicationGrant']>;
 

@@ -3,11 +3,11 @@ import passportModule from 'passport';
 import type { StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { addStrategy } from '../support/add-strategy.js';
-import { tellOutcome } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { browser, open, openAtCallback, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { stored } from '../support/session-entries.js';
+import { tellOutcome } from '../support/tell-outcome.js';
 import { threats } from '../support/threats.js';
 import type { Framework, Handler } from '../support/world.js';
 

@@ -1,9 +1,9 @@
 import type { SessionOptions } from 'express-session';
 import { describe, expect, test } from 'vitest';
-import { tellOutcome } from '../support/application-parts.js';
 import type { Page } from '../support/browser.js';
 import { browser, open, projects, visit, world } from '../support/one-world.js';
 import { ForgetfulBrowser, roundsOf } from '../support/rounds.js';
+import { tellOutcome } from '../support/tell-outcome.js';
 import { threats } from '../support/threats.js';
 import type { WorldOptions } from '../support/world.js';
 

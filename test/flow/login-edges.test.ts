@@ -8,10 +8,11 @@ import { type AuthenticateOptions, apiClient, memoryTokenStore, type Profile, St
 import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { addStrategy } from '../support/add-strategy.js';
-import { logInLocally, logOutLocally, tellOutcome } from '../support/application-parts.js';
+import { logInLocally, logOutLocally } from '../support/application-parts.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { grantKeys, references, stored } from '../support/session-entries.js';
+import { tellOutcome } from '../support/tell-outcome.js';
 import { threats } from '../support/threats.js';
 import { until } from '../support/until.js';
 import { warnings } from '../support/warnings.js';

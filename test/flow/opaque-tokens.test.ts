@@ -1,12 +1,15 @@
 import { memoryTokenStore, type Profile, type StrategyOptions } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
-import { idFromApi } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
 import { clock, loggedIn, logIn, open, projects, whoami, world } from '../support/one-world.js';
 import { references, stored } from '../support/session-entries.js';
 import { threats } from '../support/threats.js';
 import { warnings } from '../support/warnings.js';
 import { byUser, type WorldOptions } from '../support/world.js';
+
+/** The option `userProfile` for a service with opaque tokens. */
+const idFromApi: StrategyOptions['userProfile'] = async (client) =>
+  (await client.get<{ data: { id: string } }>('/user')).data;
 
 type Done = (error: unknown, user?: unknown) => void;
 

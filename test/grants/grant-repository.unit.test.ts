@@ -3,8 +3,8 @@ import { type Grants, LIFETIME_S, pair, REFUSAL, test, tokens } from '../refresh
 import { fastForward } from '../support/fast-forward.js';
 import { gate } from '../support/gate.js';
 import { stopTime } from '../support/stop-time.js';
-import { withoutLock } from '../support/store-views.js';
 import type { TroubledStore } from '../support/troubled-store.js';
+import { withoutLock } from '../support/without-lock.js';
 
 const gets = (store: TroubledStore) => store.calls.filter((call) => call === 'get').length;
 describe('the cache', () => {

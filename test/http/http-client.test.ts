@@ -163,7 +163,7 @@ describe('the limit of size holds', threats(31), () => {
   });
 
   test('over a gzip bomb', async () => {
-    server.next(await broken.gzipBomb(100e6));
+    server.next(broken.gzipBomb(100));
     await expect(http.send(request({ maxBytes: 128 * 1024 }))).rejects.toMatchObject({ kind: 'too-large' });
   });
 

@@ -136,7 +136,7 @@ test('a large file passes through forward() in constant memory, each way', {
 
 test('a gzip bomb is decoded up to the limit, in little memory', async () => {
   const bomb = await faulty.startFaultyServer();
-  bomb.always(await broken.gzipBomb(100e6));
+  bomb.always(broken.gzipBomb(100));
   const { client, http } = createFixture(bomb.origin, { maxResponseBytes: 128 * 1024 });
   const growth = await growthOf(() =>
     expect(client.get('/x')).rejects.toMatchObject({ code: 'ERR_API_RESPONSE', cause: { kind: 'too-large' } }),

@@ -10,7 +10,7 @@ import type { TokenSet } from '../../src/oauth/token-response.js';
 import { Secret } from '../../src/redaction.js';
 import { GrantManager } from '../../src/refresh/grant-manager.js';
 import { type Behaviour, type FaultyServer, json, startFaultyServer } from '../support/faulty-server.js';
-import { inAnotherProcess } from '../support/store-views.js';
+import { inAnotherProcess } from '../support/in-another-process.js';
 import { TestClock } from '../support/test-clock.js';
 import { TroubledStore } from '../support/troubled-store.js';
 
@@ -36,34 +36,19 @@ export function tokens(name: string, changes: Partial<TokenSet> = {}): TokenSet 
 
 /** The answer of the token endpoint with a new pair. */
 export function pair(name: string): Behaviour {
-  return json({
-    access_token: `access-${name}`,
-    token_type: 'bearer',
-    expires_in: LIFETIME_S,
-    refresh_token: `refresh-${name}`,
-  });
+  const both = { access_token: `access-${name}`, refresh_token: `refresh-${name}` };
+  return json({ ...both, token_type: 'bearer', expires_in: LIFETIME_S });
 }
 
 export const REFUSAL: Behaviour = json({ error: 'invalid_grant' }, 400);
 
 /** A grant as records hold it. */
 export function grantOf(name: string, changes: Partial<Grant> = {}): Grant {
-  return {
-    accessToken: `access-${name}`,
-    refreshToken: `refresh-${name}`,
-    expiresAt: new TestClock().now() + LIFETIME_S * 1000,
-    lifetimeMs: LIFETIME_S * 1000,
-    organizationDomain: undefined,
-    subject: undefined,
-    scope: undefined,
-    createdAt: undefined,
-    refreshedAt: undefined,
-    refreshTokenExpiresAt: undefined,
-    lineage: 'lineage',
-    generation: 0,
-    version: randomInt(1, 2 ** 47),
-    ...changes,
-  };
+  const { accessToken, refreshToken, lifetimeMs, organizationDomain, subject, scope } = tokens(name);
+  const times = { lifetimeMs, createdAt: undefined, refreshedAt: undefined, refreshTokenExpiresAt: undefined };
+  const expiresAt = new TestClock().now() + lifetimeMs;
+  const version = { lineage: 'lineage', generation: 0, version: randomInt(1, 2 ** 47) };
+  return { accessToken, refreshToken, organizationDomain, subject, scope, expiresAt, ...times, ...version, ...changes };
 }
 
 /** `test` of Vitest, with the grants of a process that close themselves. */
@@ -97,10 +82,7 @@ function grantsOf(service: FaultyServer, http: HttpClient) {
   const events: (Pick<RefreshEvent, 'outcome'> & Partial<RefreshEvent>)[] = [];
   const lost: GrantLostEvent['reason'][] = [];
   let serial = 0;
-  service.always((socket, request) => {
-    serial += 1;
-    pair(`${serial}`)(socket, request);
-  });
+  service.always((...exchange) => pair(`${++serial}`)(...exchange));
   const client = {
     ...({ tokenRequest: 'json', clientAuthentication: 'body', clientID: 'application' } as const),
     clientSecret: new Secret('the secret of the application'),
@@ -122,17 +104,12 @@ function grantsOf(service: FaultyServer, http: HttpClient) {
       endpoint: new TokenEndpoint({ ...client, tokenPath: '/oauth/token', organizationDomain: ({ domain }) => domain }),
     });
   const manager = another();
+  const used = async (user = manager) => (await user.current('id')).accessToken;
   return {
     ...{ manager, service, store, clock, events, lost, another },
     /** The refresh tokens that the service was sent, in order. */
     sent: (): string[] => service.requests.map(({ body }) => JSON.parse(body.toString()).refresh_token),
     /** Returns the access token in use, or the status of the error. */
-    use: async (user = manager): Promise<string | number> => {
-      try {
-        return (await user.current('id')).accessToken;
-      } catch (error) {
-        return (error as { status: number }).status;
-      }
-    },
+    use: (user?: GrantManager): Promise<string | number> => used(user).catch(({ status }) => status),
   };
 }

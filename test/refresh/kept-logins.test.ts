@@ -13,11 +13,11 @@ import { gate } from '../support/gate.js';
 import { hasPostgres, startPostgres } from '../support/postgres-server.js';
 import { hasRedis, startRedis } from '../support/redis-server.js';
 import { storeId } from '../support/store-id.js';
-import { withoutLock } from '../support/store-views.js';
 import { TestClock } from '../support/test-clock.js';
 import { threats } from '../support/threats.js';
 import { type StoreMethod, TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
+import { withoutLock } from '../support/without-lock.js';
 import { startWorld, type World } from '../support/world.js';
 
 const HOURS = 3600;

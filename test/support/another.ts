@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
+import { inAnotherProcess } from './in-another-process.js';
 import { world } from './one-world.js';
-import { inAnotherProcess } from './store-views.js';
 import { startWorld, type World, type WorldOptions } from './world.js';
 
 /** Starts another process of the application, for the service and with the clock of the world. Its token store is an object of its own. */

@@ -1,11 +1,4 @@
-import type { StrategyOptions } from 'passport-oauth-app';
-import { type Handler, sendJson, type World } from './world.js';
-
-/** The option `userProfile` for a service with opaque tokens. */
-export const idFromApi: StrategyOptions['userProfile'] = async (client) => {
-  const { data } = await client.get<{ data: { id: string } }>('/user');
-  return { id: data.id };
-};
+import { type Handler, sendJson } from './world.js';
 
 /** A handler that logs a user of the application in, without the service. */
 export const logInLocally =
@@ -16,11 +9,3 @@ export const logInLocally =
 /** A handler that logs out by Passport's own method. */
 export const logOutLocally: Handler = (req, res, next) =>
   req.logout((error) => (error ? next(error) : sendJson(res, {})));
-
-/** The option `callback` of an application that answers with what Passport tells it. */
-export const tellOutcome =
-  ({ passport }: World): Handler =>
-  (req, res, next) =>
-    passport.authenticate('oauth-app', (error: unknown, user: unknown, info: unknown, status: unknown) =>
-      sendJson(res, { error, user, info, status }),
-    )(req, res, next);

@@ -1,6 +1,4 @@
-import { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
-import { createGzip, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { answer, type Behaviour, head } from './faulty-server.js';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -48,12 +46,10 @@ export function huge(bytes: number, sent: { bytes: number } = { bytes: 0 }): Beh
   };
 }
 
-/** A body that grows to `bytes` when it is decoded. */
-export async function gzipBomb(bytes: number): Promise<Behaviour> {
-  const zeros = Buffer.alloc(1024 * 1024);
-  const chunks = Array<Buffer>(Math.ceil(bytes / zeros.length)).fill(zeros);
-  const body = await buffer(Readable.from(chunks).pipe(createGzip({ level: 9 })));
-  return answer(200, { ...JSON_TYPE, 'content-encoding': 'gzip' }, body);
+/** A body that grows to so many megabytes when it is decoded, each a member of its own. */
+export function gzipBomb(megabytes: number): Behaviour {
+  const members = Array<Buffer>(megabytes).fill(gzipSync(Buffer.alloc(1024 * 1024), { level: 9 }));
+  return answer(200, { ...JSON_TYPE, 'content-encoding': 'gzip' }, Buffer.concat(members));
 }
 
 /** Compressed twice. */

@@ -23,9 +23,7 @@ export async function open(options?: WorldOptions): Promise<World> {
 }
 
 /** Opens a world, and approves a login in {@link browser}. Returns the URL of its callback, which is not visited yet. */
-export async function openAtCallback(options?: WorldOptions): Promise<string> {
-  return (await open(options)).begin(browser);
-}
+export const openAtCallback = async (options?: WorldOptions) => (await open(options)).begin(browser);
 
 /** Opens a world at a time that the test decides, and logs a user in; no request of the login is counted. */
 export async function loggedIn({ service, strategy, ...options }: WorldOptions = {}, user?: string): Promise<World> {

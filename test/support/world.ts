@@ -31,11 +31,9 @@ export interface WorldOptions {
   readonly authenticate?: object;
   /** Stands in the place of `passport.authenticate` at the callback. */
   readonly callback?: (world: World) => RequestHandler;
-  /** Leaves `apiClient(strategy)` out. */
   readonly withoutApiClient?: boolean;
 }
 
-/** An error as it came to the error handler. */
 type PassedError = Error & { code?: string; status?: number; error?: unknown; option?: string; retryAfter?: number };
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
@@ -90,17 +88,14 @@ const verifyById: Verify = (_accessToken, _refreshToken, profile, done) => done(
 export const byUser = (_req: unknown, user: { id: string }): string => user.id;
 
 /** Answers with JSON, under any framework. */
-export function sendJson(res: ServerResponse, body: unknown): void {
-  res.setHeader('Content-Type', 'application/json');
-  res.end(JSON.stringify(body) ?? 'null');
-}
+export const sendJson = (res: ServerResponse, body: unknown): unknown =>
+  res.setHeader('Content-Type', 'application/json').end(JSON.stringify(body) ?? 'null');
 
 function createApp(world: World): Express {
   const { passport, strategy, store, errors, options } = world;
   const { framework, session: sessionOptions = {}, authenticate, callback } = options;
   const app = (framework === 'connect' ? connect() : express()) as Express;
-  const login = (redirects?: object) =>
-    passport.authenticate(strategy.name as string, { ...redirects, ...authenticate });
+  const login = (redirects?: object) => passport.authenticate(`${strategy.name}`, { ...redirects, ...authenticate });
   const route = (method: 'all' | 'get' | 'post', path: string, ...handlers: RequestHandler[]) => {
     if (framework === 'connect') for (const handler of handlers) app.use(path, handler);
     else app[method](path, ...handlers);
@@ -109,9 +104,8 @@ function createApp(world: World): Express {
   if (sessionOptions) {
     app.use(session({ secret: 'session secret', resave: false, saveUninitialized: false, store, ...sessionOptions }));
   }
-  const passportSession: RequestHandler = passport.session();
   // It refuses requests without a session; here they are to reach what is tested.
-  app.use((req, res, next) => (sessionOptions || req.session ? passportSession(req, res, next) : next()));
+  app.use((req, res, next) => (sessionOptions || req.session ? passport.session()(req, res, next) : next()));
   options.beforeClient?.(app, world);
   if (!options.withoutApiClient) app.use(apiClient(strategy));
   route('get', '/login', login());

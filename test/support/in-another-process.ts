@@ -9,12 +9,3 @@ export function inAnotherProcess<S extends TokenStore>(store: S): S {
     },
   });
 }
-
-/** The same store without `update` and `lock`, as session stores are. */
-export function withoutLock(store: TokenStore): TokenStore {
-  return {
-    get: (id) => store.get(id),
-    set: (id, grant) => store.set(id, grant),
-    delete: (...args) => store.delete(...args),
-  };
-}
