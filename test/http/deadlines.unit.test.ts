@@ -41,8 +41,7 @@ test('a thousand that wait share one timer, and each ends in time', () => {
 });
 
 test('a shorter one that comes later is not kept waiting by a longer one', () => {
-  const deadlines = new Deadlines();
-  const [long, short] = [probe(), probe()];
+  const [deadlines, long, short] = [new Deadlines(), probe(), probe()];
   deadlines.set(long, 10_000);
   deadlines.set(short, 50);
   vi.advanceTimersByTime(70);
@@ -52,8 +51,7 @@ test('a shorter one that comes later is not kept waiting by a longer one', () =>
 });
 
 test('more than 2^31 ms, and no end at all, do not end at once', () => {
-  const deadlines = new Deadlines();
-  const [far, never] = [probe(), probe()];
+  const [deadlines, far, never] = [new Deadlines(), probe(), probe()];
   deadlines.set(far, 2 ** 32);
   deadlines.set(never, Infinity);
   vi.advanceTimersByTime(2 ** 31);
