@@ -61,8 +61,7 @@ test('more than 2^31 ms, and no end at all, do not end at once', () => {
 });
 
 test('an extended one ends later, and one that adds another while it ends does not disturb the rest', () => {
-  const deadlines = new Deadlines();
-  const [first, second, third] = [probe(), probe(), probe()];
+  const [deadlines, first, second, third] = [new Deadlines(), probe(), probe(), probe()];
   deadlines.set(first, 50);
   deadlines.set(second, 60);
   first.expire = () => deadlines.set(third, 60);
@@ -115,8 +114,7 @@ test('a process that is suspended again before it has read a response reads it t
 });
 
 test('one that expires may end another that is due as well, or give it more time', () => {
-  const deadlines = new Deadlines();
-  const [first, ended, extended, last] = [probe(), probe(), probe(), probe()];
+  const [deadlines, first, ended, extended, last] = [new Deadlines(), probe(), probe(), probe(), probe()];
   first.expire = () => {
     deadlines.remove(ended);
     deadlines.set(extended, 100);

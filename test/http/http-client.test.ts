@@ -1,6 +1,6 @@
 import { getEventListeners, once } from 'node:events';
 import type { Socket } from 'node:net';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { Agent, type Dispatcher } from 'undici';
@@ -301,7 +301,9 @@ describe('a dispatcher of the user', () => {
   ])('that %s makes one rejection and nothing else', async (_name, dispatch) => {
     const own = new HttpClient({ dispatcher: { dispatch } as unknown as Dispatcher });
     await expect(own.send(request())).rejects.toMatchObject({ name: 'TransportError' });
-    await expect(stream(own)).rejects.toMatchObject({ name: 'TransportError' });
+    const body = new PassThrough();
+    await expect(stream(own, 'silence', body)).rejects.toMatchObject({ name: 'TransportError' });
+    body.write('late');
     expect(own.pending).toBe(0);
   });
 
@@ -315,8 +317,8 @@ describe('a dispatcher of the user', () => {
 });
 
 /** Sends a request whose response is streamed. */
-const stream = (client = http, timeoutCovers: 'silence' | 'total' = 'silence') =>
-  client.send({ ...request(), timeoutCovers }, StreamedExchange<never>);
+const stream = (client = http, timeoutCovers: 'silence' | 'total' = 'silence', body: Readable | null = null) =>
+  client.send({ ...request(), timeoutCovers, body }, StreamedExchange<never>);
 
 const idle = () => {};
 const controller = { aborted: false, paused: false, reason: null, abort: idle, pause: idle, resume: idle };
