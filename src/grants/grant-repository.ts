@@ -390,12 +390,7 @@ export class GrantRepository {
     return stored;
   }
 
-  /**
-   * Caches what was seen: a grant, or that there is none.
-   *
-   * @param since When the store was asked.
-   * @param isWritten True for the result of a write: running reads may have seen an older grant, and are ignored.
-   */
+  /** Caches a grant, or that there is none. @param isWritten By a write: running reads may have seen an older one, and are ignored. */
   #remember(id: string, grant: Grant | undefined, since = LONG_AGO, isWritten = true): void {
     const { cache, store } = this.#options;
     if (isWritten) {

@@ -39,13 +39,13 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  */
 export async function keepAlive(
   grants: Pick<GrantManager, 'access' | 'options' | 'repository'> & {
-    readonly refresher: Pick<Refresher, 'keepAlive' | 'pauseMs' | 'untilClosed'>;
+    readonly refresher: Pick<Refresher, 'keepAlive' | 'closed'>;
   },
   { olderThan, rate, signal: given }: KeepAliveSettings,
 ): Promise<KeepAliveResult> {
   const { refresher } = grants;
-  const { clock } = grants.options;
-  const signal = refresher.untilClosed(given);
+  const { clock, endpoint } = grants.options;
+  const signal = given ? AbortSignal.any([refresher.closed, given]) : refresher.closed;
   const counts = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
   const running = new Set<Promise<void>>();
   const startedAt = clock();
@@ -61,7 +61,7 @@ export async function keepAlive(
     const isNew = clock() - issuedAt < olderThan * 1000 || issuedAt > startedAt;
     if (grant.refreshToken === undefined || isNew) continue;
     for (let waits = 0; waits < MAX_WAITS; waits += 1) {
-      const waitMs = Math.max(nextAt - performance.now(), refresher.pauseMs());
+      const waitMs = Math.max(nextAt - performance.now(), endpoint.pauses.beforeRequestMs());
       if (waitMs > 0) await pause(waitMs, { signal });
     }
     if (running.size >= MAX_RUNNING) await abortable(Promise.race(running), signal);

@@ -52,7 +52,6 @@ export interface GrantManagerOptions
 
 /** Loads grants, decides whether they are due, and has them refreshed. Concurrent callers may share an error object. */
 export class GrantManager {
-  /** The token store of its grants. */
   readonly access: StoreAccess;
   readonly repository: GrantRepository;
   readonly refresher: Refresher;
@@ -221,8 +220,7 @@ export class GrantManager {
    * Deletes the grant of a user who logs out, and then revokes its tokens at the service, in the background. A running
    * refresh does not bring it back: its new tokens are revoked too.
    *
-   * @param isOfUser True if a grant of the application stays.
-   * @throws TokenStoreError if it is not known to be deleted
+   * @param isOfUser True if a grant of the application stays. @throws TokenStoreError if it is not known to be deleted
    */
   async remove(grantId: string, isOfUser = true): Promise<void> {
     if (isOfUser && (await this.#isOfApplication(grantId))) return;
@@ -250,9 +248,7 @@ export class GrantManager {
 
   /**
    * Deletes a grant that a login has replaced, or that no session refers to. Its tokens are not revoked: many services
-   * would end the grant of the new login with them. So it waits for a refresh that runs, in any process.
-   *
-   * @throws TokenStoreError if it could not be deleted
+   * would end the grant of the new login with them. So it waits for a refresh that runs, in any process. @throws TokenStoreError
    */
   async discard(grantId: string): Promise<void> {
     if (await this.#isOfApplication(grantId)) return;
@@ -293,11 +289,7 @@ export class GrantManager {
     return this.#closing;
   }
 
-  /**
-   * Revokes tokens unless the store still has their grant.
-   *
-   * @param removal If its outcome is unknown: the store is asked again when it has answered, and some seconds later.
-   */
+  /** Revokes tokens unless the store has their grant. After a removal it is asked again when it has answered, and later. */
   #revokeUnlessStored(grantId: string, grant: Grant, removal?: Removal): void {
     const isGone = () => this.repository.isGone(grantId);
     this.options.revocations?.start(grantId, grant, async () => {

@@ -67,7 +67,7 @@ export interface LockedRefreshesOptions {
   readonly onLost: (id: string, reason: LossReason) => void;
   /** Called with new tokens that the store did not take, since a login or a logout came during the refresh. */
   readonly onDiscarded: (id: string, grant: Grant) => void;
-  /** Aborts when the strategy is closed: from then on no refresh token is sent. */
+  /** Aborts when the strategy is closed. */
   readonly signal: AbortSignal;
 }
 
@@ -90,11 +90,7 @@ const SLOW_FAILURE_MS = 1_000;
 /** Maximum age of the lock when a refresh token is sent, by try. Beyond it, too little of its lease is left for saves that fail. */
 const MAX_LOCK_AGES_MS = [1_000, 5_000, 5_000];
 
-/**
- * The part of a refresh that runs under a lock: lock, read again, refresh, save.
- *
- * Keeps no state of a refresh: an error that is kept holds the objects whose methods are in its stack.
- */
+/** Runs refreshes under a lock. Keeps no state of one: an error that is kept holds the objects whose methods are in its stack. */
 export class LockedRefreshes {
   readonly #options: LockedRefreshesOptions;
 

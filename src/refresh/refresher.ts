@@ -49,15 +49,16 @@ export class Refresher {
   readonly #inFlight = new Map<string, SharedRefresh>();
   readonly #locked: LockedRefreshes;
   readonly #closing = new AbortController();
+  /** Aborts when the strategy is closed: from then on no refresh token is sent. */
+  readonly closed: AbortSignal = this.#closing.signal;
   /** Timers of refreshes whose response was lost. */
   readonly #retries = new Map<string, NodeJS.Timeout>();
 
   constructor(options: RefresherOptions) {
     this.#options = options;
-    const { signal } = this.#closing;
     // Each refresh that waits for a lock listens to it.
-    setMaxListeners(0, signal);
-    this.#locked = new LockedRefreshes({ ...options, signal });
+    setMaxListeners(0, this.closed);
+    this.#locked = new LockedRefreshes({ ...options, signal: this.closed });
   }
 
   /** Returns true while a token request of the application runs for the grant. */
@@ -67,7 +68,7 @@ export class Refresher {
 
   /** Returns true if a background refresh makes sense now: none runs, nothing pauses it, and the strategy is not closed. */
   isIdle(id: string): boolean {
-    if (this.#inFlight.has(id) || this.#inFlight.size >= MAX_IN_FLIGHT || this.#closing.signal.aborted) return false;
+    if (this.#inFlight.has(id) || this.#inFlight.size >= MAX_IN_FLIGHT || this.closed.aborted) return false;
     const { pauses } = this.#options.endpoint;
     return pauses.beforeRequestMs(id) === 0 && pauses.remainingMs('ahead', id) === 0;
   }
@@ -83,7 +84,7 @@ export class Refresher {
     const isAwaited = trigger === 'expired' || trigger === 'refused';
     for (let known = seen; ; ) {
       const other = this.#inFlight.get(id);
-      if (!other) this.#closing.signal.throwIfAborted();
+      if (!other) this.closed.throwIfAborted();
       else if (isAwaited) endpoint.queue.prioritize(other.turn);
       const { isOvertaken, result: pending } = other ?? this.#start(id, known, trigger, isAwaited);
       const result = await pending;
@@ -111,23 +112,13 @@ export class Refresher {
    */
   async keepAlive(id: string, seen: Grant): Promise<'refreshed' | 'ended' | 'failed' | undefined> {
     const isPaused = this.#options.endpoint.pauses.remainingMs('ahead', id) > 0;
-    if (isPaused || this.#closing.signal.aborted) return 'failed';
+    if (isPaused || this.closed.aborted) return 'failed';
     const refresh = this.#inFlight.get(id) ?? this.#start(id, seen, 'keep-alive', false);
     const result = await refresh.result;
     if (result.outcome === 'refreshed' || result.outcome === 'unsaved') return 'refreshed';
     if (!('error' in result)) return undefined;
     if (!(result.error instanceof NotAuthorizedError)) return 'failed';
     return result.outcome === 'failed' && refresh.current && !refresh.isOvertaken ? 'ended' : undefined;
-  }
-
-  /** Returns a signal that aborts with the given one, and once refresh tokens are no longer sent. */
-  untilClosed(signal: AbortSignal | undefined): AbortSignal {
-    return AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
-  }
-
-  /** Returns how long the token endpoint is to be left alone, in milliseconds. */
-  pauseMs(): number {
-    return this.#options.endpoint.pauses.beforeRequestMs();
   }
 
   /** Forgets a grant that a login replaces or a logout deletes. @param successor Grant of the login. Its own refresh goes on. */
@@ -173,7 +164,7 @@ export class Refresher {
       const maySend = seen.refreshToken !== undefined && !pauses.error(id);
       const unsent = maySend ? undefined : await this.#withoutRequest(refresh);
       // A request of the application takes no slot: one that hangs must not hold up the refreshes of users.
-      if (!unsent && !refresh.parameters) await queue.wait(turn, this.#closing.signal);
+      if (!unsent && !refresh.parameters) await queue.wait(turn, this.closed);
       result = unsent ?? (await this.#locked.refresh(refresh));
     } catch (error) {
       result = { outcome: 'failed', error };
@@ -203,7 +194,7 @@ export class Refresher {
 
   /** Pauses background refreshes after a failure, and repeats a refresh whose response was lost. */
   #pauseOrRetry({ id, seen, trigger }: RefreshInFlight, error: unknown): void {
-    if (error instanceof NotAuthorizedError || this.#closing.signal.aborted) return;
+    if (error instanceof NotAuthorizedError || this.closed.aborted) return;
     const { pauses } = this.#options.endpoint;
     if (trigger === 'ahead' && pauses.remainingMs('ahead', id) === 0) pauses.begin('ahead', id);
     const isLost =

@@ -68,7 +68,6 @@ export class StoreAccess {
 
   /**
    * Calls the store. `task` goes on by itself after its time limit, and when the signal aborts.
-   *
    * @throws TokenStoreError for any failure or time-out; an OAuthAppError, thrown or as the signal's reason, is passed on
    */
   async use<T>(
@@ -216,9 +215,7 @@ export function momentOf(clock: () => number, agoMs = 0): Moment {
 
 /**
  * Returns the milliseconds since a moment, on the clock that shows more; infinite once the wall clock was set back, which hides a
- * suspension.
- *
- * @param clock Epoch milliseconds. Default: the monotonic clock alone counts.
+ * suspension. @param clock Default: the monotonic clock alone counts.
  */
 export function ageOf({ monotonic, wall }: Moment, clock?: () => number): number {
   const ageMs = performance.now() - monotonic;
@@ -247,10 +244,7 @@ export class HeldLock {
   #trustsWallClock = true;
   #isReleased = false;
 
-  /**
-   * @param clock Epoch milliseconds.
-   * @param end Releases the lock; a promise resolves when it was released, or after a while.
-   */
+  /** @param end Releases the lock; a promise resolves when it was released, or after a while. */
   constructor(
     {
       leaseMs,
@@ -327,10 +321,7 @@ function hubOf(store: TokenStore): StoreHub {
   return hub;
 }
 
-/**
- * What belongs to one store object, however many strategies use it: the lock where the store has none, and the connection on
- * which it reports changes.
- */
+/** What the strategies that use a store object share: the lock where the store has none, and the connection that reports changes. */
 class StoreHub {
   /** The locks of ids in this process. */
   readonly locks: KeyedQueue = new KeyedQueue();
