@@ -33,7 +33,7 @@ describe.each(frameworks)('under %s', (framework) => {
     ['an error without a state', '/callback?error=access_denied', 403],
     ['a state alone', '/callback?state=abc', 400],
     ['an empty state', '/callback?code=abc&state=', 400],
-    ['a forged state', `/callback?code=abc&state=${'A'.repeat(43)}`, 403],
+    ['a forged state', `/callback?code=abc&state=${'A%20'.repeat(43)}`, 403],
     ['both code and error', '/callback?code=a&error=access_denied&state=b', 400],
     ['a code of 4096 characters', `/callback?code=${'a'.repeat(4096)}&state=s`, 403],
     ['one more', `/callback?code=${'a'.repeat(4097)}&state=s`, 400],
@@ -77,16 +77,16 @@ describe.each(frameworks)('under %s', (framework) => {
     ['an error beside the code', '&error=access_denied'],
     ['two issuers', '&iss=a&iss=b'],
     ['a nested issuer', '&iss[x]=a'],
-    ['an issuer of 7 kB', `&iss=${'a'.repeat(7_000)}`],
+    ['an issuer of 2049 characters', `&iss=${'a'.repeat(2049)}`],
     ['two descriptions', '&error_description=&error_description=a'],
-    ['a description of 7 kB', `&error_description=${'a'.repeat(7_000)}`],
-    ['an error_uri like an array', '&error_uri[]=a'],
+    ['a description of 4097 characters', `&error_description=${'a'.repeat(4097)}`],
+    ['an error_uri of 2049 characters', `&error_uri=${'a'.repeat(2049)}`],
   ])('a good callback to which %s was added is refused, and stays good without it', threats(2), async (_what, more) => {
     const callback = await openAtCallback({ framework });
     expect((await rawCallback(`${callback}${more}`)).status).toBe(400);
     expect(Reflect.get({}, 'polluted')).toBeUndefined();
     expect(world.tokenRequests()).toEqual([]);
-    await visit(callback);
+    await visit(`${callback}&constructor=1`);
     expect((await whoami()).authorized).toBe(true);
   });
 
@@ -97,6 +97,7 @@ describe.each(frameworks)('under %s', (framework) => {
     ['with invalid UTF-8', 'a%FF%FEb'],
     ['with CR and LF', 'a%0D%0ASet-Cookie:%20x=y', 502],
     ['with letters beyond ASCII', 'a%C3%A9b', 502],
+    ['with DEL', 'a%7Fb', 502],
     ['that is empty', ''],
   ])('a code or a state %s is refused before any look-up', threats(2), async (_what, value, errorStatus = 400) => {
     await open({ framework });
