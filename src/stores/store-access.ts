@@ -152,7 +152,7 @@ export class StoreAccess {
     try {
       const lease = await withTimeout(taking, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
       const isHeld = lease && (() => this.use(() => lease.isHeld(), 'lock', CHECK_MS));
-      const { leaseMs, ageMs } = lease ?? { leaseMs: DEFAULT_LEASE_SECONDS * 1000, ageMs: 0 };
+      const { leaseMs = DEFAULT_LEASE_SECONDS * 1000, ageMs = 0 }: Partial<HeldLease> = lease ?? {};
       return new HeldLock({ leaseMs, ageMs, isHeld }, this.#clock, () => {
         end();
         return waitForRelease(released);
