@@ -41,7 +41,7 @@ export class Runtime implements LoginRuntime {
   readonly returns: LoginReturns;
   readonly openStrategy: OpenStrategy;
   logins: LoginContext | undefined;
-  /** Installed by `embedded()`. */
+  /** Set by the first request to what `embedded()` returned. */
   popups: WeakMap<IncomingMessage, Popup> | undefined;
   readonly pageScopes: () => PageScopes | undefined;
   readonly endpoint: TokenEndpoint;
