@@ -353,7 +353,8 @@ export function resolveOptions(options: unknown): Settings {
     cache: cache && { max: cache.max, ttlMs: cache.ttl * 1000 },
   });
   refuseDefaultPaths(settings);
-  const [option, problem] = findForeign?.(Object(options)) ?? [];
+  // As checked: URLs are parsed without the white space around and in them.
+  const [option, problem] = findForeign?.({ ...settings, enterpriseHosts: Object(options).enterpriseHosts }) ?? [];
   if (option !== undefined) throw check.optionError(option, `${problem}`);
   return settings;
 }

@@ -11,6 +11,12 @@ const services = Object.entries<unknown>(providers).flatMap(([name, value]) =>
 );
 const WIRE = ['apiPath', 'tokenRequest', 'clientAuthentication', 'scopeSeparator', 'authorizationParams'] as const;
 
+/** The error for an address that is not the emulator's. */
+const LEFT = expect.objectContaining({
+  name: 'ConfigurationError',
+  message: expect.stringMatching(/Spread service.options last/),
+});
+
 describe('the options of a provider and of the emulator', threats(91), () => {
   test.each(services)(
     '%s: nothing is sent to the real service, whichever is spread over the other',
@@ -33,12 +39,19 @@ describe('the options of a provider and of the emulator', threats(91), () => {
         expect(resolveOptions(reversed).authUrl).toMatch(/^http:\/\/127\.0\.0\.1:/);
         return;
       }
-      expect(() => new Strategy(reversed)).toThrow(
-        expect.objectContaining({
-          name: 'ConfigurationError',
-          message: expect.stringMatching(/Spread service.options last/),
-        }),
-      );
+      expect(() => new Strategy(reversed)).toThrow(LEFT);
+    },
+  );
+
+  test.each([' https://service.example', 'ht\ntps://service.example\t', '\0https://service.example'])(
+    '%j is an address of another service, too',
+    async (address) => {
+      const service = await startEmulator();
+      onTestFinished(() => service.close());
+      for (const option of ['authUrl', 'baseUrl', 'origins']) {
+        const spread = { ...service.options, ...application, [option]: option === 'origins' ? [address] : address };
+        expect(() => new Strategy(spread)).toThrow(LEFT);
+      }
     },
   );
 });
