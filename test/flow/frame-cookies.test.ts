@@ -84,7 +84,17 @@ describe('a login in a frame', threats(93, 94), () => {
       (await new ForgetfulBrowser().visit(callback, { headers: given })).json().info.message;
     expect(await messageIn({ ...foreign, 'sec-fetch-storage-access': 'none' })).toContain('this browser blocks');
     expect(await messageIn({ ...foreign, 'sec-fetch-storage-access': 'active' })).toContain('browsers may block');
+    const inactive = { 'sec-fetch-dest': 'frame', 'sec-fetch-storage-access': 'inactive' };
+    expect(await messageIn(inactive)).toContain('this browser blocks');
     expect(await messageIn({ 'sec-fetch-dest': 'document' })).not.toContain('frame');
+    expect(await messageIn({ 'sec-fetch-storage-access': 'none' })).not.toContain('frame');
+    const long = 'a'.repeat(64);
+    for (const cookie of ['sid=1; a=2;  sid =3; a', `${long}=1; sid=1; sid=2; b=1`])
+      expect(await messageIn({ ...foreign, cookie })).toContain('two cookies named sid,');
+    for (const name of [long, '__Host-a.%b'])
+      expect(await messageIn({ ...foreign, cookie: `${name}=1; ${name}=2` })).toContain(`two cookies named ${name},`);
+    for (const none of ['a=1; b=2', 'ab; ab', '=1; =1', `${long}a=1; ${long}a=2`, '<b=1; <b=2', 'b<=1; b<=2'])
+      expect(await messageIn({ ...foreign, cookie: none })).not.toContain('two cookies');
   });
 
   test.for([

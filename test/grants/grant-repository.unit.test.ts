@@ -1,10 +1,8 @@
 import { describe, expect, vi } from 'vitest';
-import { type Grants, LIFETIME_S, pair, REFUSAL, test, tokens } from '../refresh/fixture.js';
-import { fastForward } from '../support/fast-forward.js';
+import { type Grants, test, tokens } from '../refresh/fixture.js';
 import { gate } from '../support/gate.js';
 import { stopTime } from '../support/stop-time.js';
 import type { TroubledStore } from '../support/troubled-store.js';
-import { withoutLock } from '../support/without-lock.js';
 
 const gets = (store: TroubledStore) => store.calls.filter((call) => call === 'get').length;
 describe('the cache', () => {
@@ -161,58 +159,5 @@ describe('a read', () => {
     grants.store.fail('delete', 'get');
     await expect(grants.manager.remove('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
     expect(await grants.use()).toBe(503);
-  });
-});
-
-describe.each([
-  ['with update', (store: TroubledStore) => store],
-  ['without update', withoutLock],
-])('a store %s', (_how, view) => {
-  test('keeps the newer of two logins, and gives up a refresh of the older', async ({ grants }) => {
-    const manager = grants.another({ store: view(grants.store) });
-    await manager.put('id', tokens('a'));
-    grants.clock.advance(LIFETIME_S);
-    grants.service.next(async (socket, request) => {
-      await grants.another().put('id', tokens('of-a-new-login'));
-      pair('late')(socket, request);
-    });
-    expect(await grants.use(manager)).toBe('access-of-a-new-login');
-    expect(grants.events).toMatchObject([{ outcome: 'discarded' }]);
-  });
-
-  test('takes its own save that arrived late for done', async ({ grants }) => {
-    const manager = grants.another({ store: view(grants.store) });
-    await manager.put('id', tokens('a'));
-    grants.clock.advance(LIFETIME_S);
-    const { inner } = grants.store;
-    const { update, set } = inner;
-    const losing = <T extends unknown[]>(save: (...args: T) => unknown) => {
-      return async (...args: T) => {
-        await save(...args);
-        throw new Error('The answer was lost');
-      };
-    };
-    Object.assign(inner, { update: losing(update), set: losing(set) });
-    expect(await grants.use(manager)).toBe('access-1');
-    expect(['update', 'set']).toContain(grants.store.calls.at(-1));
-    Object.assign(inner, { update, set });
-    await manager.close();
-    expect(grants.events.map(({ outcome }) => outcome)).toEqual(['unsaved', 'saved']);
-  });
-
-  test('ends a refused grant, and not the one that has taken its place', async ({ grants }) => {
-    const manager = grants.another({ store: view(grants.store) });
-    await manager.put('id', tokens('a'));
-    grants.clock.advance(LIFETIME_S);
-    grants.service.next(async (socket, request) => {
-      await grants.another().put('id', tokens('of-a-new-login'));
-      REFUSAL(socket, request);
-    });
-    expect(await grants.use(manager)).toBe('access-of-a-new-login');
-    grants.clock.advance(LIFETIME_S);
-    grants.service.next(REFUSAL);
-    expect(await fastForward(() => grants.use(manager))).toBe(401);
-    expect(grants.lost).toEqual(['refused']);
-    expect(await grants.use(grants.another())).toBe(401);
   });
 });
