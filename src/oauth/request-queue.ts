@@ -17,8 +17,8 @@ const IDLE_MS = 30_000;
 export interface Turn {
   /** True if a page waits for the request. */
   isAwaited: boolean;
-  /** Ends its wait, with an error if it gives up. Set while it waits. */
-  leave?: ((error?: unknown) => void) | undefined;
+  /** Ends its wait: it got a slot, or gives up with an error. Set while it waits. */
+  leave?: ((outcome: 'slot' | Error) => void) | undefined;
   /** Of its wait, or of its unused slot. */
   timer?: NodeJS.Timeout;
 }
@@ -50,13 +50,13 @@ export class RequestQueue {
       const abort = () => turn.leave?.(signal?.reason);
       signal?.addEventListener('abort', abort);
       await new Promise<void>((resolve, reject) => {
-        turn.leave = (error) => {
+        turn.leave = (outcome) => {
           clearTimeout(turn.timer);
           // At once: a turn that gave up must get no slot.
           this.waiting.delete(turn);
           turn.leave = undefined;
-          if (error === undefined) resolve();
-          else reject(error);
+          if (outcome === 'slot') resolve();
+          else reject(outcome);
         };
         this.#join(turn);
       }).finally(() => signal?.removeEventListener('abort', abort));
@@ -103,7 +103,7 @@ export class RequestQueue {
       for (const next of this.waiting) {
         if (next.isAwaited !== isAwaited) continue;
         if (!this.#tryBegin(next)) return;
-        next.leave?.();
+        next.leave?.('slot');
       }
     }
   }

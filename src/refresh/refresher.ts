@@ -82,28 +82,22 @@ export class Refresher {
   async refresh(id: string, seen: Grant, trigger: RefreshEvent['trigger']): Promise<Grant> {
     const { repository, isUsable, endpoint } = this.#options;
     const isAwaited = trigger === 'expired' || trigger === 'refused';
-    for (let known = seen; ; ) {
-      const other = this.#inFlight.get(id);
-      if (!other) this.closed.throwIfAborted();
-      else if (isAwaited) endpoint.queue.prioritize(other.turn);
-      const { isOvertaken, result: pending } = other ?? this.#start(id, known, trigger, isAwaited);
-      const result = await pending;
-      if (other) {
-        // A refresh that a login or a logout has overtaken says nothing about the new grant.
-        if (isOvertaken) continue;
-        // Another process may have logged the user in since that read found no grant.
-        const isGone = 'error' in result && result.error instanceof NotAuthorizedError;
-        const stored = isGone ? await repository.read(id) : undefined;
-        if (stored && !hasSameTokens(stored, seen) && isUsable(stored)) return stored;
-        if (stored) {
-          known = stored;
-          continue;
-        }
-      }
-      if ('error' in result) throw result.error;
-      if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
-      return result.grant;
+    let known = seen;
+    for (let other = this.#inFlight.get(id); other; other = this.#inFlight.get(id)) {
+      if (isAwaited) endpoint.queue.prioritize(other.turn);
+      const { isOvertaken } = other;
+      const result = await other.result;
+      // A refresh that a login or a logout has overtaken says nothing about the new grant.
+      if (isOvertaken) continue;
+      // Another process may have logged the user in since that read found no grant.
+      const isGone = 'error' in result && result.error instanceof NotAuthorizedError;
+      const stored = isGone ? await repository.read(id) : undefined;
+      if (!stored) return grantOf(result);
+      if (!hasSameTokens(stored, seen) && isUsable(stored)) return stored;
+      known = stored;
     }
+    this.closed.throwIfAborted();
+    return grantOf(await this.#start(id, known, trigger, isAwaited).result);
   }
 
   /**
@@ -148,7 +142,8 @@ export class Refresher {
   #start(id: string, seen: Grant, trigger: RefreshEvent['trigger'], isAwaited: boolean): SharedRefresh {
     const unknown = { parameters: undefined, current: undefined, reused: false, lockWaitMs: 0, lostLease: false };
     const refresh: RefreshInFlight = { id, seen, trigger, turn: { isAwaited }, isOvertaken: false, ...unknown };
-    const shared = Object.assign(refresh, { result: this.#run(refresh) });
+    const result = this.#run(refresh).finally(() => this.#inFlight.delete(id));
+    const shared = Object.assign(refresh, { result });
     this.#inFlight.set(id, shared);
     return shared;
   }
@@ -169,10 +164,15 @@ export class Refresher {
     } catch (error) {
       result = { outcome: 'failed', error };
       // Nothing is sent for now: refreshes that wait for a slot fail.
-      if (pauses.beforeRequestMs() > 0)
-        for (const other of this.#inFlight.values()) other.turn.leave?.(pauses.error(other.id));
+      if (pauses.beforeRequestMs() > 0) {
+        for (const other of this.#inFlight.values()) {
+          const paused = pauses.error(other.id);
+          if (paused) other.turn.leave?.(paused);
+        }
+      }
+    } finally {
+      queue.end(turn);
     }
-    queue.end(turn);
     if (result.outcome !== 'unsent') {
       const { lockWaitMs, lostLease, reused } = refresh;
       const scope = 'error' in result ? undefined : result.grant?.scope;
@@ -188,7 +188,6 @@ export class Refresher {
       });
       if ('error' in result && !refresh.isOvertaken) this.#pauseOrRetry(refresh, result.error);
     }
-    this.#inFlight.delete(id);
     return result;
   }
 
@@ -234,4 +233,11 @@ export class Refresher {
     if (seen.accessToken === NO_TOKEN) return { outcome: 'unsent', error: new NotAuthorizedError(NO_GRANT) };
     return trigger !== 'refused' && seen.expiresAt > clock() ? { outcome: 'unsent', grant: seen } : undefined;
   }
+}
+
+/** Returns the grant of a result. @throws the error of the result; NotAuthorizedError if a logout left nothing */
+function grantOf(result: RefreshResult): Grant {
+  if ('error' in result) throw result.error;
+  if (!result.grant) throw new NotAuthorizedError(NO_GRANT);
+  return result.grant;
 }

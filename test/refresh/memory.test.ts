@@ -64,6 +64,16 @@ const LIVES: Readonly<Record<string, Life>> = {
     await manager.current(id);
     await until(() => expect(events).toHaveLength(2));
   },
+  'a refresh whose event is not taken, and one after it': async (manager, id, grants) => {
+    expire(grants);
+    const taken = vi.spyOn(grants.events, 'push').mockImplementationOnce(() => {
+      throw Object.assign(new Error('The listener fails'), { status: 500 });
+    });
+    expect(await statusOf(manager.current(id))).toBe(500);
+    grants.clock.advance(LIFETIME_S);
+    expect(await manager.current(id)).toMatchObject({ accessToken: 'access-2' });
+    taken.mockRestore();
+  },
   'a refresh that the service refuses': async (manager, id, grants) => {
     expire(grants);
     grants.service.always(REFUSAL);
