@@ -219,22 +219,27 @@ export class TokenEndpoint {
     const response = await (turn ? this.queue.send(turn, send) : send());
     return readTokenResponse(response, this.#options, {
       now: clock(),
-      secrets: () => [...secretsOf(parameters), ...this.#request.secrets],
+      secrets: () => [...secretsOf(grantType, parameters), ...this.#request.secrets],
       advice: (error, status) => this.#advice(grantType, error, status),
     });
   }
 }
 
 /** Parameters that an error message may quote. */
-const PUBLIC: ReadonlySet<string> = new Set(['redirect_uri', 'scope', 'resource', 'audience']);
+const PUBLIC: ReadonlySet<string> = new Set(['scope', 'resource', 'audience']);
 
 /** Parameters that none may quote, however short. */
-const SECRET: ReadonlySet<string> = new Set(['code', 'code_verifier', 'refresh_token']);
+const SECRET: ReadonlySet<string> = new Set([
+  ...['code', 'code_verifier', 'refresh_token', 'password', 'device_code'],
+  ...['assertion', 'client_assertion', 'subject_token', 'actor_token'],
+]);
 
 /** Returns the parameters that may be secrets. Other short ones, such as ids, occur in other words. */
-function secretsOf(parameters: Readonly<Record<string, string | number>>): readonly string[] {
+function secretsOf(grantType: string, parameters: Readonly<Record<string, string | number>>): readonly string[] {
+  const isPublic = (name: string) =>
+    PUBLIC.has(name) || (name === 'redirect_uri' && grantType === 'authorization_code');
   const texts = Object.entries(parameters).map(([name, value]) => [name, `${value}`] as const);
-  return texts.flatMap(([name, text]) => (SECRET.has(name) || (!PUBLIC.has(name) && text.length >= 8) ? text : []));
+  return texts.flatMap(([name, text]) => (SECRET.has(name) || (!isPublic(name) && text.length >= 8) ? text : []));
 }
 
 function unanswered(error: TransportError): Error {

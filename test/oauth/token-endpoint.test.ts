@@ -218,9 +218,9 @@ test.for(['json', 'form'] as const)('a refusal that quotes a %s request shows no
   const exchanged = await errorOf(client.exchangeCode({ code: '4/0A"V+b', codeVerifier: 'the-verifier' }));
   const refreshed = await errorOf(client.refresh('r"0A=\\7'));
   expect(`${exchanged.message}${refreshed.message}`).not.toMatch(/0A|the-verifier|Ab|dE/);
-  server.next(json({ error: 'a', error_description: 'of pass\nword 1' }, 400));
-  const asked = endpoint().requestTokens({ grant_type: 'x', password: 'pass word 1' });
-  expect((await errorOf(asked)).message).toContain('(of […])');
+  server.next(json({ error: 'a', error_description: 'of pa\nss 1, https://a.example' }, 400));
+  const asked = endpoint().requestTokens({ grant_type: 'x', password: 'pa ss 1', redirect_uri: 'https://a.example' });
+  expect((await errorOf(asked)).message).toContain('(of […], […])');
   const redirectUri = 'https://a.example/cb';
   server.next(json({ error: 'a', error_description: `not ${redirectUri}` }, 400));
   expect((await errorOf(client.exchangeCode({ code: '#', redirectUri }))).message).toContain(`(not ${redirectUri})`);
