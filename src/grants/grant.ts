@@ -357,7 +357,7 @@ const NUMBERS = [
   ...(['createdAt', 'refreshedAt', 'refreshTokenExpiresAt'] as const),
 ];
 
-/** @throws ConfigurationError if the organization's domain is invalid */
+/** @throws TokenResponseError if the organization's domain is invalid */
 function grantFrom(id: string, content: Content, version: number): Grant | EndedGrant | undefined {
   if (content.id !== id) return undefined;
   for (const name of TEXTS) if (content[name] !== undefined && typeof content[name] !== 'string') return undefined;
@@ -368,8 +368,9 @@ function grantFrom(id: string, content: Content, version: number): Grant | Ended
   const isScope = Array.isArray(scope) && scope.every((name: unknown) => typeof name === 'string');
   if (scope !== undefined && !isScope) return undefined;
   // Decides which host gets the token, so it is checked on each read.
+  // Other writers may state none as null or ''.
   const { organizationDomain: domain } = content;
-  const organizationDomain = domain === undefined ? undefined : asOrganizationDomain(domain);
+  const organizationDomain = (domain ?? '') === '' ? undefined : asOrganizationDomain(domain);
   if (content.ended === true)
     return { ended: true, ...factsOf({ ...content, organizationDomain, expiresAt }), lineage, generation, version };
   if (accessToken === undefined || lifetimeMs === undefined || !/^[\x21-\x7e]+$/.test(accessToken)) return undefined;

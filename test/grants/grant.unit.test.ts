@@ -121,7 +121,8 @@ test.for([
     ...record,
     sealed: Buffer.from(JSON.stringify({ ...content, ...changes })).toString('base64url'),
   });
-  expect(await read(grants, edited({}), [])).toBe('access-secret');
+  for (const valid of [{}, { organizationDomain: null }, { organizationDomain: '' }])
+    expect(await read(grants, edited(valid), [])).toBe('access-secret');
   expect(await read(grants, edited(change), [])).toBe('401, unreadable');
 });
 
