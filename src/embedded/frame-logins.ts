@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { isRecent } from '../clock.js';
 import { AuthorizationError } from '../errors.js';
 import { GrantCodec, isRandomGrantId } from '../grants/grant.js';
-import { createLogins } from '../login/authenticate.js';
+import { loginsOf } from '../login/authenticate.js';
 import type { Popup } from '../login/login-context.js';
 import type { FrameTarget } from '../login/pending-logins.js';
 import { CookieSeal } from '../session/cookies.js';
@@ -52,7 +52,7 @@ const HANDLE_MS = 10 * 60 * 1000;
 /** How long scopes count as refused in the frame, as they do in a tab. */
 const REFUSED_MS = 60 * 1000;
 
-/** By the strategy. */
+/** By the runtime of their strategy. */
 const installed = new WeakMap<Runtime, FrameLogins>();
 
 /**
@@ -78,7 +78,9 @@ export class FrameLogins {
 
   /** Returns those of a strategy, and installs them when they are first asked for. */
   static of(runtime: Runtime): FrameLogins {
-    const logins = installed.get(runtime) ?? new FrameLogins(runtime);
+    const known = installed.get(runtime);
+    if (known) return known;
+    const logins = new FrameLogins(runtime);
     installed.set(runtime, logins);
     runtime.popups = logins.#popups;
     return logins;
@@ -116,8 +118,7 @@ export class FrameLogins {
   targetOf(visit: Visit): FrameTarget | undefined {
     const state = visit.query.get('state');
     if (state === null) return undefined;
-    this.#runtime.logins ??= createLogins(this.#runtime);
-    return this.#runtime.logins.pendingLogins.find(visit, state)?.frame;
+    return loginsOf(this.#runtime).pendingLogins.find(visit, state)?.frame;
   }
 
   /** Notes that a popup has sent a request. */

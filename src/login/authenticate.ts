@@ -43,8 +43,13 @@ export interface AuthenticateOptions {
   readonly userProperty?: string | undefined;
 }
 
-/** Creates what the logins of a strategy share. */
-export function createLogins(runtime: LoginRuntime): LoginContext {
+/** Returns what the logins of a strategy share. */
+export function loginsOf(runtime: LoginRuntime): LoginContext {
+  runtime.logins ??= createLogins(runtime);
+  return runtime.logins;
+}
+
+function createLogins(runtime: LoginRuntime): LoginContext {
   const { settings, service, openStrategy, grants, clients, returns } = runtime;
   const { name, callbackURL, clock, scope, authorizationParams: params } = settings;
   return {
@@ -72,7 +77,7 @@ export async function authenticate(
   let res: ServerResponse | undefined;
   try {
     if (runtime.managers.isClosed) throw closedError();
-    runtime.logins ??= createLogins(runtime);
+    const logins = loginsOf(runtime);
     res = runtime.clients.responseOf(req);
     // The URL of a callback holds the code, and that of a login may hold private parts of a page's address.
     res.setHeader('Cache-Control', 'no-store');
@@ -88,8 +93,8 @@ export async function authenticate(
     const request = { visit, res, actions, options, callbackURL };
     // One route may serve both: a request without the parameters of a callback begins a login.
     const query = readCallbackQuery(visit.query);
-    if (query) await handleCallback(runtime.logins, request, query);
-    else await beginLogin(runtime.logins, request);
+    if (query) await handleCallback(logins, request, query);
+    else await beginLogin(logins, request);
   } catch (error) {
     await passOn(ofStrategy(error, runtime.settings.name), actions, res);
   }

@@ -32,7 +32,7 @@ export interface LoginRuntime {
   readonly pageScopes: () => PageScopes | undefined;
   /** By the requests that they send; `undefined` for applications without frames. */
   readonly popups: WeakMap<IncomingMessage, Popup> | undefined;
-  /** Set by the first login. */
+  /** Set by `loginsOf`, when a login is first begun or looked for. */
   logins?: LoginContext | undefined;
 }
 

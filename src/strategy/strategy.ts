@@ -92,8 +92,8 @@ export class Strategy<UserProfile extends object = object> extends Base {
   /** Handles a request to the routes of login and callback. Passport calls it. */
   override authenticate(req: IncomingMessage, options: RouteOptions = {}): void {
     const runtime = runtimeOf(this);
-    // Again, since methods may have been set on the strategy before its first login.
-    if (!runtime.logins) refuseHooks(this);
+    // Again, since methods may have been set on the strategy after its creation.
+    refuseHooks(this);
     // A strategy passed to passport.authenticate is shared by requests. Its actions are this request's until the next await.
     const actions: PassportActions = {
       success: this.success.bind(this),

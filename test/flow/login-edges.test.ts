@@ -9,6 +9,7 @@ import { startEmulator } from 'passport-oauth-app/emulator';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { addStrategy } from '../support/add-strategy.js';
 import { logInLocally, logOutLocally } from '../support/application-parts.js';
+import { inFrame } from '../support/framed.js';
 import { browser, logIn, open, projects, visit, whoami, world } from '../support/one-world.js';
 import { rawRequest } from '../support/raw-request.js';
 import { grantKeys, references, stored } from '../support/session-entries.js';
@@ -216,23 +217,21 @@ describe('small edges of a login', () => {
     expect(told.map(({ message }) => message)).toEqual(words);
   });
 
-  test('methods of OAuth2Strategy that nothing calls are refused', () => {
+  test('methods of OAuth2Strategy that nothing calls are refused, also if they are set later', async () => {
+    const error = { name: 'ConfigurationError', option: 'authorizationParams', code: 'ERR_CONFIGURATION' };
     class Hooked extends Strategy {
       authorizationParams() {
         return { prompt: 'consent' };
       }
     }
-    expect(() => new Hooked(options)).toThrow(
-      expect.objectContaining({ name: 'ConfigurationError', option: 'authorizationParams' }),
-    );
-  });
-
-  test('a method of OAuth2Strategy that is set on a strategy after its creation is refused', async () => {
-    await open();
-    Object.assign(world.strategy, { userProfile: () => ({}) });
-    for (let time = 0; time < 2; time++) expect((await rawRequest(world.url, '/login')).status).toBe(500);
-    Reflect.deleteProperty(world.strategy, 'userProfile');
-    expect((await rawRequest(world.url, '/login')).status).toBe(302);
+    expect(() => new Hooked(options)).toThrow(expect.objectContaining(error));
+    await open(inFrame());
+    Object.assign(world.strategy, { authorizationParams: () => ({}) });
+    const statuses: number[] = [];
+    for (const path of ['/?state=x', '/login', '/login']) statuses.push((await visit(path)).status);
+    Reflect.deleteProperty(world.strategy, 'authorizationParams');
+    expect([...statuses, (await visit('/login')).status]).toEqual([200, 500, 500, 302]);
+    expect(world.errors).toMatchObject([error, error]);
   });
 
   test('a client secret is replaced without ending a login', async () => {
