@@ -47,16 +47,15 @@ export class TenantRequests {
   /** Answers a request to the routes of login and callback. Never rejects. */
   async authenticate(req: IncomingMessage, actions: PassportActions, options: RouteOptions): Promise<void> {
     try {
-      const tenant = await this.#options.tenantOf(req);
-      const visit = new Visit(req);
-      const found = tenant ?? this.#tenantOfLogin(visit) ?? this.#options.sessions.latest(req);
-      const isCallback = readCallbackQuery(visit.query) !== undefined;
-      if (found === undefined && isCallback) {
-        actions.fail({ message: UNKNOWN_TENANT_LOGIN }, 403);
-        return;
-      }
+      let tenant = (await this.#options.tenantOf(req)) ?? undefined;
+      // Not for a tenant that is known: its strategy refuses what no framework of Node hands over.
+      const visit = tenant === undefined ? new Visit(req) : undefined;
       // A login names its tenant: the session's latest may be another one than the user means.
-      const strategy = await this.#strategyOf(isCallback ? found : tenant);
+      if (visit && readCallbackQuery(visit.query)) {
+        tenant = this.#tenantOfLogin(visit) ?? this.#options.sessions.latest(req);
+        if (tenant === undefined) return void actions.fail({ message: UNKNOWN_TENANT_LOGIN }, 403);
+      }
+      const strategy = await this.#strategyOf(tenant);
       await authenticate(runtimeOf(strategy), actions, req, options);
     } catch (error) {
       await passOn(ofStrategy(error, this.#options.name), actions, undefined);

@@ -5,10 +5,8 @@ import { requestOf } from './fixture.js';
 
 const none = { sameSite: 'none' };
 test.for<[what: string, added: object, settings: object, isForFrames: boolean]>([
-  ['of express-session', { session: { cookie: none }, sessionOptions: {} }, none, true],
   ['of cookie-session', { session: {}, sessionOptions: none }, none, true],
   ['in capitals', { session: { cookie: { sameSite: 'NONE' } } }, { sameSite: 'NONE' }, true],
-  ['for the own site', { session: { cookie: { sameSite: 'lax' } } }, { sameSite: 'lax' }, false],
   ['that are a text', { session: { cookie: 'none' } }, {}, false],
   ['that are null', { session: {}, sessionOptions: null }, {}, false],
   ['that are missing', {}, {}, false],

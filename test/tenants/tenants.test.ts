@@ -329,6 +329,16 @@ describe('the directory', () => {
       'ERR_UNKNOWN_TENANT',
     );
   });
+
+  test('leaves it to the strategy of a tenant to refuse a request without headers and response', async () => {
+    const { shops } = await openShops();
+    const request = { method: 'GET', url: '/login', params: { shop: 'acme' } };
+    const answer = new Promise((error) => {
+      const actions = { success: error, fail: error, redirect: error, error };
+      Object.assign(Object.create(shops), actions).authenticate(request);
+    });
+    expect(await answer).toMatchObject({ code: 'ERR_NO_RESPONSE', strategy: 'shop' });
+  });
 });
 
 describe('outside of a request', () => {
