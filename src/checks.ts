@@ -32,10 +32,11 @@ export function isDnsLabel(label: string): boolean {
 }
 
 /**
- * Reads an object of options. @throws ConfigurationError that names the wrong, missing or unknown one
+ * Reads an object of options.
  *
  * @param where What has the options, for the message about an unknown one.
  * @param parent The option that holds the object, if one does: messages then say `refresh.leeway` for `leeway`.
+ * @throws ConfigurationError that names the wrong, missing or unknown one
  */
 export function readOptions<T extends object>(where: string, given: unknown, readers: Readers<T>, parent?: string): T {
   // As `app.use(oauthErrors)` calls it.

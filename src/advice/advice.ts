@@ -39,12 +39,17 @@ export class Advice {
     this.#clients = clients;
   }
 
+  /** True if another open strategy of this process has the same name. */
+  get #hasNamesakes(): boolean {
+    return this.#strategy.namesakes.strategies.size > 1;
+  }
+
   /** Throws if a login that begins could not finish. @throws ConfigurationError, and what {@link checkRoute} throws */
   beforeLogin(visit: Visit, routeOptions: object): void {
     const { req } = visit;
     this.#strategy.refuseSharedCallback(req);
     // The options of the callback's route are not known here.
-    this.checkRoute(visit, routeOptions, false, false);
+    this.checkRoute(visit, routeOptions, { logsIn: false, redirects: false });
     if (this.#clients.early.has(req) && this.#grants.canFindGrant(req))
       throw new ConfigurationError(
         'apiClient(strategy) is mounted before the session and Passport, so it finds no grant: mount express-session, then passport.session(), then apiClient(strategy).',
@@ -68,18 +73,22 @@ export class Advice {
    * Throws if a login could not keep its grant or user in the request's session. Warns of options that nothing reads, and of a
    * session that another strategy of the same name uses.
    *
-   * @param logsIn True if Passport logs the user in with a session.
-   * @param redirects True if the route leads from a login to a page of the application.
+   * @param login `logsIn`: Passport logs the user in with a session. `redirects`: the route leads from a login to a page of
+   *   the application.
    * @throws ConfigurationError; TokenStoreError if earlier requests had a session
    */
-  checkRoute({ req, headers }: Visit, options: object, logsIn: boolean, redirects: boolean): void {
+  checkRoute(
+    { req, headers }: Visit,
+    options: object,
+    { logsIn, redirects }: { readonly logsIn: boolean; readonly redirects: boolean },
+  ): void {
     for (const [name, value] of Object.entries(options)) {
       if (READ_OPTIONS.has(name) || value === undefined || !/^\w{1,64}$/.test(name)) continue;
       const message = `passport.authenticate: this strategy ignores the option ${name}. A parameter of the authorization request is set as { authorizationParams: { ${name}: … } }.`;
       this.warnOnce('ERR_IGNORED_OPTION', message, name);
     }
-    const { identity, namesakes } = this.#strategy;
-    const grantId = namesakes.strategies.size > 1 ? this.#grants.referenceOf(req) : undefined;
+    const { identity } = this.#strategy;
+    const grantId = this.#hasNamesakes ? this.#grants.referenceOf(req) : undefined;
     if (grantId !== undefined && this.#strategy.isOfAnother(grantId)) {
       const message = `Two strategies for different services have the name '${identity.name}' and use one session. Set the option name of one of them to another name: the name given to passport.use does not set it.`;
       this.warnOnce('ERR_STRATEGY_NAME', message);
@@ -121,7 +130,7 @@ export class Advice {
   /** Forgets a login, which was not lost, and remembers which service issued the grant of the session. */
   afterLogin(state: string, grantId: string): void {
     this.#hostMessages.delete(state);
-    if (this.#grants.idIsInSession && this.#strategy.namesakes.strategies.size > 1) this.#strategy.remember(grantId);
+    if (this.#grants.idIsInSession && this.#hasNamesakes) this.#strategy.remember(grantId);
   }
 
   /** Warns of a mistake once. @param option The one that is at fault: each is warned of. */

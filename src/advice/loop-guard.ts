@@ -82,8 +82,10 @@ export class LoopGuard {
   }
 
   /**
-   * Counts a login that begins at the path of its callback while another one is pending, unless the user clicked: the
-   * service may send browsers back without parameters, again and again. @throws ConfigurationError if that was often
+   * Counts a login that begins at the path of its callback, unless the user clicked: the service may send browsers back
+   * without parameters, again and again.
+   *
+   * @throws ConfigurationError if that was often
    */
   countEmptyCallback(visit: Visit, res: ServerResponse): void {
     const { 'sec-fetch-site': site } = visit.headers;

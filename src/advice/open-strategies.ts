@@ -55,7 +55,12 @@ export class OpenStrategy {
     if (strategies.size === 0) strategiesNamed.delete(this.identity.name);
   }
 
-  /** Throws if another service sends its codes to this strategy's callback URL (mix-up). @see RFC 9700, 4.4 @throws ConfigurationError */
+  /**
+   * Throws if another service sends its codes to this strategy's callback URL (mix-up).
+   *
+   * @throws ConfigurationError
+   * @see RFC 9700, 4.4
+   */
   refuseSharedCallback(req: IncomingMessage): void {
     const application = applicationOf(req);
     if (application && this.#application?.deref() !== application) this.#application = new WeakRef(application);

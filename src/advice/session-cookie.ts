@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ConfigurationError } from '../errors.js';
-import { cookieAttributes } from '../session/cookies.js';
+import { isPartitioned } from '../session/cookies.js';
 import { cookieSettingsOf, sessionOf } from '../session/session.js';
 import { isInFrame, type Visit } from '../session/visit.js';
 
@@ -34,8 +34,7 @@ export function refuseUnpartitionedSession({ req, headers, isSecure }: Visit): v
   const { 'sec-fetch-site': site, 'sec-fetch-storage-access': access } = headers;
   // After a link inside the frame, only Sec-Fetch-Storage-Access shows that the frame is of another site.
   if (!isInFrame(headers) || (site !== 'cross-site' && access === undefined)) return;
-  const isPartitioned = cookieAttributes(req, isSecure).endsWith('; Partitioned');
-  if (isPartitioned && (cookieSettingsOf(req).secure || !isSecure)) return;
+  if (isPartitioned(req) && (cookieSettingsOf(req).secure || !isSecure)) return;
   throw dropped(
     `is not Partitioned, which a login in a frame of another site needs: browsers block other cookies there, and where they do not, a foreign page could log the user's own tabs in. ${PARTITION}`,
   );

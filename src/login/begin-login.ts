@@ -3,6 +3,7 @@ import * as check from '../checks.js';
 import { AuthorizationError } from '../errors.js';
 import { endpointUrl } from '../oauth/addresses.js';
 import type { Settings } from '../options.js';
+import { hasLoginCookie } from '../session/cookies.js';
 import { safeReturnTo } from '../session/return-to.js';
 import { asRouted, isPrefetch, type Visit } from '../session/visit.js';
 import type { AuthorizationPart, LoginContext, RouteRequest } from './login-context.js';
@@ -38,8 +39,8 @@ export async function beginLogin(context: LoginContext, request: RouteRequest): 
     const message = connectionRefusal(grants, req);
     if (message !== undefined) return void actions.fail({ message }, 403);
   }
-  const isPending = visit.cookieHeader.includes('.login.');
-  if (isPending && asRouted(path) === routedPathOf(callbackURL, path)) loops.countEmptyCallback(visit, res);
+  const isAtCallback = hasLoginCookie(visit) && asRouted(path) === routedPathOf(callbackURL, path);
+  if (isAtCallback) loops.countEmptyCallback(visit, res);
   loops.rememberRoute(visit);
   const redirectUri = redirectUriFor(visit, callbackURL);
   if (redirectUri === undefined) {

@@ -56,7 +56,7 @@ export async function handleCallback(
   const logsIn = options.session !== false && !isConnection;
   const page = options.successReturnToOrRedirect || options.successRedirect;
   // A popup does not redirect, and its frame fetches the session by a same-site request.
-  context.advice.checkRoute(visit, options, logsIn, Boolean(page) && !popup);
+  context.advice.checkRoute(visit, options, { logsIn, redirects: Boolean(page) && !popup });
   const manager = managers.for(visit.req);
   const sessionAtStart = isConnection ? JSON.stringify({ ...sessionOf(visit.req) }) : undefined;
   const startedAt = performance.now();
@@ -316,8 +316,7 @@ async function succeed(
   try {
     await actions.success(user, info);
   } finally {
-    // While a session is being written, the login has not succeeded yet.
-    if (!session.writing) session.succeeded();
+    session.afterAction();
   }
 }
 

@@ -2,7 +2,15 @@ import { hash, randomBytes, randomInt } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { CLOCK_SKEW_MS, remainingMs } from '../clock.js';
 import type { Settings } from '../options.js';
-import { CookieSeal, cookieAttributes, cookieToken, HeaderBudget, HOST_PREFIX } from '../session/cookies.js';
+import {
+  CookieSeal,
+  cookieAttributes,
+  cookieToken,
+  HeaderBudget,
+  HOST_PREFIX,
+  hasLoginCookie,
+  LOGIN_PART,
+} from '../session/cookies.js';
 import type { Visit } from '../session/visit.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { MARK_PREFIX, type TokenStore } from '../stores/token-store.js';
@@ -135,7 +143,7 @@ export class PendingLogins {
     const name = `${isTls ? HOST_PREFIX : ''}${this.#token}${cookieEnd(state)}`;
     // Precedes the seal, which covers it, so that any strategy can find the browser's oldest login.
     const issued = Math.trunc(this.#clock()).toString(36);
-    const pending = visit.cookieHeader.includes('.login.') ? pendingIn(visit, isTls) : [];
+    const pending = hasLoginCookie(visit) ? pendingIn(visit, isTls) : [];
     const content: Sealed = {
       v: codeVerifier,
       k: (isConnection ? 1 : 0) | (isSilent ? 2 : 0) | (isStepUp ? 4 : 0) || undefined,
@@ -210,7 +218,7 @@ export class PendingLogins {
 
 /** Returns the end of the name of a login's cookie. */
 function cookieEnd(state: string): string {
-  return `.login.${hash('sha256', state, 'base64url').slice(0, 16)}`;
+  return `${LOGIN_PART}${hash('sha256', state, 'base64url').slice(0, 16)}`;
 }
 
 /** Returns the strategies with which this browser began the login of a state: their names as in {@link cookieToken}. */

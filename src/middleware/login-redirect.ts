@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ApiClient, partsOf } from '../api/api-client.js';
 import { type Optional, optionError, withDefault } from '../checks.js';
-import { HeaderBudget } from '../session/cookies.js';
+import { HeaderBudget, hasLoginCookie } from '../session/cookies.js';
 import { clientsOf } from '../session/request-clients.js';
 import { redirect, safeReturnTo } from '../session/return-to.js';
 import { asRouted, isPrefetch, pathOf, type Visit } from '../session/visit.js';
@@ -26,9 +26,9 @@ export function isLoginRoute({ browserUrl }: Visit, login: string): boolean {
 /** Returns which part of a login a request is: the login route, or the callback of a login that this browser began. */
 export function partOfLogin(visit: Visit, login: string): 'login' | 'callback' | undefined {
   if (isLoginRoute(visit, login)) return 'login';
-  const { query, cookieHeader } = visit;
+  const { query } = visit;
   const isAnswer = /^[\w-]{43}$/.test(query.get('state') ?? '') && (query.has('code') || query.has('error'));
-  return isAnswer && cookieHeader.includes('.login.') ? 'callback' : undefined;
+  return isAnswer && hasLoginCookie(visit) ? 'callback' : undefined;
 }
 
 /** Requests whose address may hold a signed token that names a user: the query must not be passed on. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ApiClient, partsOf } from '../api/api-client.js';
+import type { CredentialSource } from '../api/api-context.js';
 import { optionError, readOptions, scope, withDefault } from '../checks.js';
 import { ConfigurationError, NotAuthorizedError, ofStrategy } from '../errors.js';
 import { clientsOf } from '../session/request-clients.js';
@@ -80,15 +81,14 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
     const pending: Promise<unknown> | undefined = checked ?? (isUnknown ? client.credentials() : undefined);
     // Nothing else catches what is thrown by then, such as for a response that a timeout has sent.
     if (pending) return void pending.then(() => passIfAuthorized(req, res, next)).catch(next);
-    const granted = (needed.length > 0 && source.authorized && source.last?.scope) || [];
-    const missing = needed.filter((name) => !granted.includes(name));
+    const missing = needed.filter((name) => !grantedTo(source).includes(name));
     try {
       const gate = frame?.(req);
       if (!source.authorized || missing.length > 0 || isStranded) {
         const isPage = isPageRequest(req.method, req.headers);
         const login = isPage ? loginFor(route, client) : undefined;
         const refusal = source.authorized
-          ? scopeError(missing, granted)
+          ? scopeError(missing, grantedTo(source))
           : new NotAuthorizedError('Log in first: this request is not authorized.');
         if (isPage && gate?.isFor(req)) {
           if (source.authorized && gate.isRefused(req, missing)) throw refusal;
@@ -104,6 +104,11 @@ export function requireGrant(options: RequireAuthorizationOptions = {}): Handler
     }
     next();
   };
+}
+
+/** Returns the scopes of a grant as it was last seen; none without a grant. */
+function grantedTo({ authorized, last }: CredentialSource): readonly string[] {
+  return (authorized && last?.scope) || [];
 }
 
 /** Sends the browser to the login. @throws ConfigurationError where the login itself is; `refusal` if it would not get the scopes */

@@ -124,6 +124,14 @@ export function cookieToken(strategyName: string): string {
   return strategyName.replace(/^__|[^\w-]/g, (part) => `%${part.charCodeAt(0).toString(16)}`);
 }
 
+/** Precedes the hash of the state in the name of a pending login's cookie. */
+export const LOGIN_PART = '.login.';
+
+/** Returns true if the browser sends a cookie of a pending login, of any strategy, as far as the unparsed header shows. */
+export function hasLoginCookie({ cookieHeader }: Visit): boolean {
+  return cookieHeader.includes(LOGIN_PART);
+}
+
 /**
  * Sets a cookie of visible ASCII. If the response or the browser has no room for the value, ends it and returns false.
  *
@@ -158,9 +166,17 @@ export function endCookie(visit: Visit, res: ServerResponse, name: string): void
  */
 export function cookieAttributes(req: Visit['req'], isSecure: boolean): string {
   const always = '; Path=/; HttpOnly; SameSite=';
-  const { sameSite, partitioned } = cookieSettingsOf(req);
-  if (String(sameSite).toLowerCase() !== 'none') return `${always}Lax${isSecure ? '; Secure' : ''}`;
-  return `${always}None; Secure${partitioned === true ? '; Partitioned' : ''}`;
+  if (!isForFrames(req)) return `${always}Lax${isSecure ? '; Secure' : ''}`;
+  return `${always}None; Secure${isPartitioned(req) ? '; Partitioned' : ''}`;
+}
+
+function isForFrames(req: Visit['req']): boolean {
+  return String(cookieSettingsOf(req).sameSite).toLowerCase() === 'none';
+}
+
+/** Returns true if cookies of this package, like the session's, are kept apart for each site that frames the application. */
+export function isPartitioned(req: Visit['req']): boolean {
+  return isForFrames(req) && cookieSettingsOf(req).partitioned === true;
 }
 
 /** Most characters of a browser's `Cookie` header: many proxies refuse more than 8 KB, and a session cookie has to fit in. */

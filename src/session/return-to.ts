@@ -91,5 +91,5 @@ export interface PageScopes {
 /** What the cookies of a strategy's {@link PageScopes} have in common. */
 export type PageScopesOptions = Omit<SealedCookieOptions, 'maxAgeS' | 'binding'>;
 
-/** Set by the first `requireAuthorization({ scope })` of the process: without one, no page needs scopes. */
-export const pageScopesOf: { create?: (options: PageScopesOptions) => PageScopes } = {};
+/** Set by the first `requireAuthorization({ scope })` of the process: before it, no page needs scopes. */
+export const pageScopesFactory: { create?: (options: PageScopesOptions) => PageScopes } = {};

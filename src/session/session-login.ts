@@ -45,7 +45,8 @@ export class SessionLogin {
   readonly #grants: RequestGrants;
   readonly #tokens: TokenSet;
   /** While a session is being written: the first one, and what it said of this strategy before. */
-  writing: { readonly session: SessionLike | undefined; readonly former: SessionLike } | undefined;
+  #writing: { readonly session: SessionLike | undefined; readonly former: SessionLike } | undefined;
+  #isFinished = false;
 
   /** @throws ConfigurationError if the response was already sent, or if the option `grantId` makes no id of the user */
   constructor(request: SessionLoginRequest, grants: RequestGrants, tokens: TokenSet, user: unknown) {
@@ -155,7 +156,7 @@ export class SessionLogin {
     owner: typeof ANONYMOUS | true = true,
   ): void {
     const { key, connectionKey, idIsInSession, carryOver } = this.#grants;
-    this.writing ??= { session, former: { [key]: session?.[key], [connectionKey]: session?.[connectionKey] } };
+    this.#writing ??= { session, former: { [key]: session?.[key], [connectionKey]: session?.[connectionKey] } };
     if (!session) return;
     this.#grants.hasSeenSession = true;
     carryOver?.(former ?? session, session);
@@ -168,7 +169,7 @@ export class SessionLogin {
 
   /** Puts back what the session said of this strategy before it was written. */
   restore(session: SessionLike): void {
-    for (const [name, value] of Object.entries(this.writing?.former ?? {})) {
+    for (const [name, value] of Object.entries(this.#writing?.former ?? {})) {
       if (value === undefined) delete session[name];
       else session[name] = value;
     }
@@ -177,16 +178,23 @@ export class SessionLogin {
   /** The session, if one was written, refers to the grant: the grant that it had before can go. */
   succeeded(): void {
     const { key, isNewId } = this.#grants;
-    const former = this.writing?.former[key];
-    this.writing = undefined;
+    const former = this.#writing?.former[key];
+    this.#isFinished = true;
+    this.#writing = undefined;
     this.#request.report('success', { grantId: this.grantId, scope: this.#tokens.scope ?? [] });
     if (!isNewId || former === this.grantId || !isRandomGrantId(former)) return;
     this.#request.manager.discard(former).catch(() => {});
   }
 
+  /** Ends a login whose action wrote no session: it succeeded. Does nothing after its end, or while a session is being written. */
+  afterAction(): void {
+    if (!this.#isFinished && !this.#writing) this.succeeded();
+  }
+
   /** No session refers to the grant: the login failed. */
   failed(error: unknown): void {
-    this.writing = undefined;
+    this.#isFinished = true;
+    this.#writing = undefined;
     this.#request.report('error', { reason: reasonOf(error) });
     this.source?.end();
     this.discard();
@@ -203,12 +211,12 @@ export class SessionLogin {
   }
 
   #undo(error: unknown): void {
-    if (!this.writing) return;
+    if (!this.#writing) return;
     const { visit, res } = this.#request;
     const session = sessionOf(visit.req);
     // express-session saves what is left at the end of the response. Its store may work again by then, and would log
     // in a user whose login was reported as failed.
-    if (session && session !== this.writing.session) {
+    if (session && session !== this.#writing.session) {
       emptySession(session);
       // The response was sent, so express-session will not overwrite the saved session: destroy it.
       if (res.headersSent && typeof session.destroy === 'function') session.destroy(() => {});

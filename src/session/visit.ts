@@ -13,7 +13,8 @@ interface WithExpress {
 }
 
 /**
- * A request, read once: each part when a rule first needs it.
+ * A request, as the rules read it. Each part is made out when a rule asks for it; only the parsed cookies are kept, which many
+ * rules ask for.
  *
  * Session and user are not among the parts, since Passport replaces both during a login: see `sessionOf` and `userOf`.
  */

@@ -1,6 +1,6 @@
 import type { Handler } from '../middleware/api-client.js';
 import { type RequireAuthorizationOptions, requireGrant } from '../middleware/require-authorization.js';
-import { pageScopesOf } from '../session/return-to.js';
+import { pageScopesFactory } from '../session/return-to.js';
 import { ScopeRequests } from './scope-requests.js';
 
 /**
@@ -12,6 +12,6 @@ import { ScopeRequests } from './scope-requests.js';
  * @throws ConfigurationError that names the wrong or unknown option
  */
 export function requireAuthorization(options: RequireAuthorizationOptions = {}): Handler {
-  if (Object(options).scope !== undefined) pageScopesOf.create = (cookie) => new ScopeRequests(cookie);
+  if (Object(options).scope !== undefined) pageScopesFactory.create ??= (cookie) => new ScopeRequests(cookie);
   return requireGrant(options);
 }

@@ -26,7 +26,7 @@ import { CookieSeal, cookieToken, SealedCookie } from '../session/cookies.js';
 import { LoginReturns, ROUND_MAX_AGE_S, type RoundsContent } from '../session/login-returns.js';
 import { RequestClients } from '../session/request-clients.js';
 import { GrantManagers, RequestGrants } from '../session/request-grants.js';
-import { type PageScopes, pageScopesOf, ReturnCookie } from '../session/return-to.js';
+import { type PageScopes, pageScopesFactory, ReturnCookie } from '../session/return-to.js';
 import { LEASE_RESERVE_MS } from '../stores/store-access.js';
 import { leaseMsOf, type TokenStore } from '../stores/token-store.js';
 import { loadAhead, succeedOnce } from '../waiting.js';
@@ -79,7 +79,7 @@ export class Runtime implements LoginRuntime {
     this.returns = new LoginReturns(rounds);
     let scopes: PageScopes | undefined;
     this.pageScopes = () => {
-      scopes ??= pageScopesOf.create?.(cookie('step-up', 'scopes of pages'));
+      scopes ??= pageScopesFactory.create?.(cookie('step-up', 'scopes of pages'));
       return scopes;
     };
     const client = {
