@@ -22,6 +22,9 @@ describe.each(frameworks)('a login under %s', (framework) => {
     await open({ framework });
     const page = await logIn();
     expect(page.status).toBe(framework === 'connect' ? 200 : 302);
+    const [exchange] = world.tokenRequests();
+    expect(exchange?.headers).toMatchObject({ accept: 'application/json', 'content-type': 'application/json' });
+    expect(exchange?.headers).not.toHaveProperty('authorization');
     const shown = await projects();
     expect(shown.status).toBe(200);
     expect(shown.json().data[0].data.name).toBe('Pocket Garden');

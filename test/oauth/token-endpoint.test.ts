@@ -76,39 +76,6 @@ describe('a code exchange', () => {
     for (const answer of held) answer();
     expect(await Promise.all([...exchanges, refresh])).toHaveLength(21);
   });
-
-  test('sends JSON with exactly the fields of service.md, 4.2', async () => {
-    server.next(json(good));
-    await endpoint(`${server.origin}/base`).exchangeCode({ code: 'c', redirectUri: 'https://app.example/callback' });
-    const [request] = server.requests;
-    expect([request?.method, request?.target]).toEqual(['POST', '/base/oauth/token']);
-    expect(request?.headers).toMatchObject({ 'content-type': 'application/json', accept: 'application/json' });
-    expect(request?.headers).not.toHaveProperty('authorization');
-    expect(lastBody()).toEqual({
-      grant_type: 'authorization_code',
-      client_id: 'id',
-      client_secret: 'secret "\\ ü',
-      redirect_uri: 'https://app.example/callback',
-      code: 'c',
-    });
-  });
-
-  test('sends the code verifier where there is one', async () => {
-    server.next(json(good));
-    await endpoint().exchangeCode({ code: 'c', redirectUri: 'r', codeVerifier: 'v' });
-    expect(lastBody()).toMatchObject({ code_verifier: 'v' });
-  });
-});
-
-test('a refresh sends JSON with exactly the fields of service.md, 4.3', async () => {
-  server.next(json(good));
-  await endpoint().refresh('old');
-  expect(lastBody()).toEqual({
-    grant_type: 'refresh_token',
-    client_id: 'id',
-    client_secret: 'secret "\\ ü',
-    refresh_token: 'old',
-  });
 });
 
 test('a refused connection ends in a ServiceUnavailableError that names the cause', threats(36), async () => {
