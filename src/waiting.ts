@@ -54,14 +54,14 @@ export class KeyedQueue {
 
   #add(key: string): { readonly earlier: Promise<void> | undefined; readonly end: () => void } {
     const earlier = this.#tails.get(key);
-    let settle = (): void => undefined;
+    let settle: (() => void) | undefined;
     const tail = new Promise<void>((resolve) => {
       settle = resolve;
     });
     this.#tails.set(key, tail);
     const end = () => {
       if (this.#tails.get(key) === tail) this.#tails.delete(key);
-      settle();
+      settle?.();
     };
     return { earlier, end };
   }
@@ -116,20 +116,20 @@ export async function withTimeout<T>(
   timeoutError: () => Error,
   signal?: AbortSignal,
 ): Promise<T> {
-  const dueAt = performance.now() + ms;
-  let timer: NodeJS.Timeout | undefined;
-  let abort = (): void => undefined;
+  let giveUp: ((error: unknown) => void) | undefined;
   const limit = new Promise<never>((_, reject) => {
-    const expire = (): void => reject(timeoutError());
-    timer = setTimeout(() => {
-      // Timers run before sockets are read.
-      if (performance.now() - dueAt > LATE_TIMER_MS) timer = setTimeout(expire, ANSWER_GRACE_MS);
-      else expire();
-    }, ms);
-    abort = () => reject(signal?.reason);
-    if (signal?.aborted) abort();
-    else signal?.addEventListener('abort', abort);
+    giveUp = reject;
   });
+  const dueAt = performance.now() + ms;
+  const expire = () => giveUp?.(timeoutError());
+  let timer = setTimeout(() => {
+    // Timers run before sockets are read.
+    if (performance.now() - dueAt > LATE_TIMER_MS) timer = setTimeout(expire, ANSWER_GRACE_MS);
+    else expire();
+  }, ms);
+  const abort = () => giveUp?.(signal?.reason);
+  if (signal?.aborted) abort();
+  else signal?.addEventListener('abort', abort);
   try {
     return await Promise.race([limit, promise]);
   } finally {

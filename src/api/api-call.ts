@@ -133,7 +133,7 @@ export async function callApi<A extends ResponseHead, R>(
   } catch (error) {
     if (answer !== undefined) mode.discard?.(answer);
     request.body?.discard?.();
-    throw seen(call, error, state.sent);
+    throw shownError(call, error, state.sent);
   } finally {
     limit?.end();
   }
@@ -181,7 +181,7 @@ function attemptWith(call: Call, credential: Credential, { redirectedTo }: CallS
     maxBytes: isBuffered ? maxResponseBytes : Infinity,
     onEnd: permit?.release,
     timeoutCovers: limit !== undefined ? 'total' : silenceMs === undefined ? 'silence' : 'any-silence',
-    bodyError: isBuffered ? undefined : (error: unknown) => seen(call, error, true),
+    bodyError: isBuffered ? undefined : (error: unknown) => shownError(call, error, true),
   };
   const isRedirected = redirectedTo !== undefined;
   const outcome = { answer: undefined, fault: undefined, isTokenRenewed: false };
@@ -236,7 +236,7 @@ function refusal({ request, context }: Call, answer: ResponseHead, attempt: Atte
 }
 
 /** Returns what the caller sees of an error that ends the call. */
-function seen(call: Call, error: unknown, sent: boolean): unknown {
+function shownError(call: Call, error: unknown, sent: boolean): unknown {
   return ofStrategy(errorOf(call, error, sent), call.context.strategyName);
 }
 
@@ -261,7 +261,7 @@ function publish(call: Call, attempt: Attempt | undefined, attempts: number, sta
   if (answer !== undefined) {
     if (answer.status >= 300 && answer.status !== 304) reason = 'ERR_API';
   } else {
-    const error = seen(call, fault, true);
+    const error = shownError(call, fault, true);
     if (error instanceof OAuthAppError) reason = error.code;
     else reason = error instanceof Error && error.name === 'AbortError' ? 'ERR_ABORTED' : 'ERR_UNKNOWN';
   }

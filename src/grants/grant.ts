@@ -365,8 +365,8 @@ function grantFrom(id: string, content: Content, version: number): Grant | Ended
     if (content[name] !== undefined && !(Number.isFinite(content[name]) && content[name] >= 0)) return undefined;
   const { lineage, generation, expiresAt, accessToken, lifetimeMs, scope } = content;
   if (lineage === undefined || generation === undefined || expiresAt === undefined) return undefined;
-  const isScope = Array.isArray(scope) && scope.every((name: unknown) => typeof name === 'string');
-  if (scope !== undefined && !isScope) return undefined;
+  if (scope !== undefined && !Array.isArray(scope)) return undefined;
+  for (const name of scope ?? []) if (typeof name !== 'string') return undefined;
   // Decides which host gets the token, so it is checked on each read.
   // Other writers may state none as null or ''.
   const { organizationDomain: domain } = content;

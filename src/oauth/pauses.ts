@@ -39,7 +39,7 @@ interface Pause {
   readonly until: number;
   /** What callers get during the pause; `undefined` for a ServiceUnavailableError. */
   readonly error: Error | undefined;
-  /** True if it ended and one request asks the service now: see {@link Pauses.error}. */
+  /** True if it ended and one request asks the service now: see {@link Pauses.probe}. */
   readonly isProbed?: boolean;
 }
 
@@ -68,23 +68,20 @@ export class Pauses {
     return Math.max(0, ...this.#beforeRequest(id).map(({ until }) => until - this.#clock()));
   }
 
-  /**
-   * Returns the error for callers while no token request of the grant is sent; `undefined` if one may be sent.
-   *
-   * @param willSend True if the caller sends it then. After a pause because of the client, only one request asks the service:
-   *   the pause starts again for the others.
-   */
-  error(id: string, { willSend }: { readonly willSend?: boolean } = {}): Error | undefined {
+  /** Returns the error for callers while no token request of the grant is sent; `undefined` if one may be sent. */
+  error(id: string): Error | undefined {
     const pauses = this.#pauses.size === 0 ? [] : this.#beforeRequest(id);
-    if (pauses.length === 0) {
-      const ended = willSend && this.#pauses.get(`client ${ALL}`);
-      if (ended) this.#pauses.set(`client ${ALL}`, { ...ended, until: this.#clock() + ended.ms, isProbed: true });
-      return undefined;
-    }
+    if (pauses.length === 0) return undefined;
     const known = pauses.find(({ error }) => error !== undefined);
     if (known) return cloneError(known.error) as Error;
     const message = 'The token endpoint failed moments ago, so no request was sent. The grant is kept.';
     return new ServiceUnavailableError(message, { retryAfter: this.beforeRequestMs(id) / 1000 });
+  }
+
+  /** Called before a request is sent. After a pause because of the client, it alone asks the service: the others pause again. */
+  probe(): void {
+    const ended = this.#pauses.get(`client ${ALL}`);
+    if (ended) this.#pauses.set(`client ${ALL}`, { ...ended, until: this.#clock() + ended.ms, isProbed: true });
   }
 
   /**

@@ -149,11 +149,12 @@ export class LockedRefreshes {
         continue;
       }
       if (pair.retryAt !== undefined) endpoint.pauses.join(id, pair.retryAt);
-      const error = endpoint.pauses.error(id, { willSend: true });
+      const error = endpoint.pauses.error(id);
       if (error) throw error;
       signal.throwIfAborted();
       if (!isIssuer(pair.issuedBy, endpoint.origin)) throw tenantChanged();
       if (!isHeld || !lock.maySend) return 'lock-lost';
+      endpoint.pauses.probe();
       const refreshed = await this.#exchange(refresh, lock, pair);
       if (refreshed) return refreshed;
       pair =
