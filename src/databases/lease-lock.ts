@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { number, withMethods } from '../checks.js';
+import { ageOf, momentOf } from '../clock.js';
 import { TokenStoreError } from '../errors.js';
-import { ageOf, momentOf } from '../stores/store-access.js';
 import { type HeldLease, MAX_LEASE_SECONDS, ofLength } from '../stores/token-store.js';
 import { KeyedQueue, pause, withTimeout } from '../waiting.js';
 

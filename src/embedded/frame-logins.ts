@@ -164,7 +164,7 @@ export class FrameLogins {
     const discardUntaken = async () => {
       const untaken = await this.#handOvers.take(manager.access, code, undefined);
       const grantId = untaken?.content[settings.name];
-      if (isRandomGrantId(grantId) && manager.access.store.lock) await manager.discard(grantId);
+      if (isRandomGrantId(grantId) && manager.access.hasLock) await manager.discard(grantId);
     };
     const withdraw = () => void discardUntaken().catch(() => {});
     setTimeout(withdraw, CODE_LIFETIME_MS).unref();

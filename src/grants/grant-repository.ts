@@ -1,12 +1,5 @@
-import {
-  ageOf,
-  LONG_AGO,
-  type Moment,
-  momentOf,
-  type OnChange,
-  StoreAccess,
-  type WriteLimits,
-} from '../stores/store-access.js';
+import { ageOf, LONG_AGO, type Moment, momentOf } from '../clock.js';
+import { type OnChange, StoreAccess, type WriteLimits } from '../stores/store-access.js';
 import type { StoredGrant, TokenStore } from '../stores/token-store.js';
 import {
   type EndedGrant,
@@ -198,14 +191,20 @@ export class GrantRepository {
   }
 
   /** Saves a grant unless the store has one, or a tombstone. Returns whether it did. @param whenSaved As for {@link create}. */
-  add(id: string, grant: Grant, whenSaved: () => void): Promise<boolean> {
-    return this.#save(id, grant, SAVE, whenSaved, async (store, storeId, record, signal) => {
-      if (store.add) return await store.add(storeId, record);
-      if (await store.get(storeId)) return false;
-      signal.throwIfAborted();
-      await store.set(storeId, record);
-      return true;
-    });
+  async add(id: string, grant: Grant, whenSaved: () => void): Promise<boolean> {
+    // A store without `add` is asked under its lock whether it has a grant: of several that are added one wins.
+    const lock = this.#options.store.add ? undefined : await this.access.acquire(this.storeId(id));
+    try {
+      return await this.#save(id, grant, SAVE, whenSaved, async (store, storeId, record, signal) => {
+        if (store.add) return await store.add(storeId, record);
+        if (await store.get(storeId)) return false;
+        signal.throwIfAborted();
+        await store.set(storeId, record);
+        return true;
+      });
+    } finally {
+      await lock?.release();
+    }
   }
 
   /**

@@ -33,7 +33,7 @@ export function readListOptions(options: unknown): { readonly signal: AbortSigna
  * @throws ConfigurationError with the code ERR_NO_LIST if the store cannot list; TokenStoreError if it fails; the signal's reason
  */
 export async function* storeIds(access: StoreAccess, prefix: string, signal?: AbortSignal): AsyncGenerator<string> {
-  const ids = access.store.list?.(prefix)[Symbol.asyncIterator]();
+  const ids = access.list(prefix)?.[Symbol.asyncIterator]();
   if (!ids)
     throw new ConfigurationError(
       'tokenStore: expected a store with the method list, such as redisTokenStore(…) or postgresTokenStore(…): this one cannot list its grants',
@@ -94,6 +94,5 @@ export async function* allGrants(
 
 /** Yields a summary of each grant. @throws like {@link allGrants} */
 export async function* grantList(manager: GrantManager, signal?: AbortSignal): AsyncGenerator<GrantSummary, void> {
-  for await (const [grantId, grant] of allGrants(manager, signal))
-    yield summaryOf(grantId, grant, manager.options.clock());
+  for await (const [grantId, grant] of allGrants(manager, signal)) yield summaryOf(grantId, grant, manager.clock());
 }

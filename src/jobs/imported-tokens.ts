@@ -66,20 +66,11 @@ export async function importCode(
  */
 async function save(manager: GrantManager, grantId: string, grant: Grant, replace: boolean): Promise<boolean> {
   await manager.expectIdOfUser(grantId);
-  const { repository, access, options } = manager;
+  const { repository } = manager;
   const forget = () => manager.forget(grantId, grant);
-  // A store without `add` is asked under its lock whether it has a grant: of several imports one wins.
-  const needsLock = !replace && !options.store.add;
-  const lock = needsLock ? await access.acquire(repository.storeId(grantId)) : undefined;
-  try {
-    const isSaved = await (replace
-      ? repository.create(grantId, grant, forget)
-      : repository.add(grantId, grant, forget));
-    if (isSaved) options.onGrant(grantId, 'imported');
-    return isSaved;
-  } finally {
-    await lock?.release();
-  }
+  const isSaved = await (replace ? repository.create(grantId, grant, forget) : repository.add(grantId, grant, forget));
+  if (isSaved) manager.onGrant(grantId, 'imported');
+  return isSaved;
 }
 
 /** Reads a token or a code. @see RFC 6749, appendix A */

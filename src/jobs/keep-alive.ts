@@ -38,13 +38,12 @@ export function readKeepAliveOptions(options: unknown): KeepAliveSettings {
  * @throws the signal's reason, and whatever the iteration throws; ServiceUnavailableError once the strategy is closed
  */
 export async function keepAlive(
-  grants: Pick<GrantManager, 'access' | 'options' | 'repository'> & {
+  grants: Pick<GrantManager, 'access' | 'clock' | 'endpoint' | 'repository'> & {
     readonly refresher: Pick<Refresher, 'keepAlive' | 'closed'>;
   },
   { olderThan, rate, signal: given }: KeepAliveSettings,
 ): Promise<KeepAliveResult> {
-  const { refresher } = grants;
-  const { clock, endpoint } = grants.options;
+  const { clock, endpoint, refresher } = grants;
   const signal = given ? AbortSignal.any([refresher.closed, given]) : refresher.closed;
   const counts = { seen: 0, refreshed: 0, ended: 0, failed: 0 };
   const running = new Set<Promise<void>>();

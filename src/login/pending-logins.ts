@@ -311,9 +311,9 @@ export class UsedLogins<Outcome> {
     const claim: Claim<Outcome> = { expiresAt, waiting };
     this.#used.set(key, claim);
     this.#dropExpired();
-    let hasFailed = access.store.lock !== undefined;
+    let hasFailed = access.hasLock;
     try {
-      const isFirst = !access.store.lock || (await this.#mark(access, state, expiresAt, former !== undefined));
+      const isFirst = !access.hasLock || (await this.#mark(access, state, expiresAt, former !== undefined));
       hasFailed = false;
       if (!isFirst) return undefined;
       return await finish((outcome) => {

@@ -16,6 +16,7 @@ import {
   withRefreshTokenOf,
 } from '../grants/grant.js';
 import { GrantRepository, type GrantRepositoryOptions, type Removal } from '../grants/grant-repository.js';
+import type { TokenEndpoint } from '../oauth/token-endpoint.js';
 import type { TokenSet } from '../oauth/token-response.js';
 import type { StoreAccess } from '../stores/store-access.js';
 import { NO_GRANT } from './locked-refreshes.js';
@@ -55,7 +56,11 @@ export class GrantManager {
   readonly access: StoreAccess;
   readonly repository: GrantRepository;
   readonly refresher: Refresher;
-  readonly options: GrantManagerOptions;
+  /** Epoch milliseconds. */
+  readonly clock: () => number;
+  readonly endpoint: TokenEndpoint;
+  readonly onGrant: GrantManagerOptions['onGrant'];
+  readonly #options: GrantManagerOptions;
   readonly #unsaved = new Map<string, UnsavedGrant>();
   /** Number of logins and logouts in this process that may have replaced or deleted a grant that was loaded before. */
   changes = 0;
@@ -64,8 +69,11 @@ export class GrantManager {
   #closing: Promise<void> | undefined;
 
   constructor(options: GrantManagerOptions) {
-    const { clock, window, endpoint, onRefresh, onLost } = options;
-    this.options = options;
+    const { clock, window, endpoint, onRefresh, onGrant, onLost } = options;
+    this.clock = clock;
+    this.endpoint = endpoint;
+    this.onGrant = onGrant;
+    this.#options = options;
     let hasWarned = false;
     this.repository = new GrantRepository({
       ...options,
@@ -103,7 +111,7 @@ export class GrantManager {
     const grant = this.repository.known(grantId) ?? loaded;
     if (grant === undefined) return this.#load(grantId, mayIssue);
     if (grant.application && !mayIssue) return Promise.reject(new NotAuthorizedError(NO_GRANT));
-    const { clock, window, endpoint } = this.options;
+    const { clock, window, endpoint } = this.#options;
     const state = freshness(grant, clock(), window, endpoint.origin);
     if (state === 'expired') return this.#refreshed(grantId, grant);
     if (state === 'due' && this.refresher.isIdle(grantId))
@@ -114,7 +122,7 @@ export class GrantManager {
 
   /** Refreshes a grant that has expired, or will within the leeway: its access token serves until then if the refresh fails. */
   async #refreshed(grantId: string, grant: Grant): Promise<Grant> {
-    const { clock, endpoint } = this.options;
+    const { clock, endpoint } = this.#options;
     if (grant.expiresAt > clock() && endpoint.pauses.remainingMs('ahead', grantId) > 0) return grant;
     try {
       return await this.refresher.refresh(grantId, grant, 'expired');
@@ -127,7 +135,7 @@ export class GrantManager {
   /** Returns true if a user has such a grant, whether or not it is due for a refresh. @throws TokenStoreError if it cannot be read */
   async has(grantId: string): Promise<boolean> {
     const grant = this.repository.known(grantId) ?? (await this.repository.read(grantId));
-    return grant !== undefined && !grant.application && !isUnusable(grant, this.options.clock());
+    return grant !== undefined && !grant.application && !isUnusable(grant, this.#options.clock());
   }
 
   /** Returns the grant of a user, expired or not. Synchronous, and without I/O, if it is cached. */
@@ -155,7 +163,7 @@ export class GrantManager {
     const known = this.repository.known(grantId) ?? (await this.repository.read(grantId));
     if (!known) return await this.#load(grantId, mayIssue);
     if (known.accessToken !== refused) return await this.current(grantId, known, mayIssue);
-    const { clock, endpoint } = this.options;
+    const { clock, endpoint } = this.#options;
     // Nothing can replace it, and the API may have refused it for one request only.
     const isReplaceable = known.refreshToken !== undefined || known.application;
     if (!isDead && !isReplaceable && known.expiresAt > clock()) return known;
@@ -168,7 +176,7 @@ export class GrantManager {
    * of `renew`; one of another process may be as old as the refused one before it.
    */
   reportOutcome(grantId: string, renewed: Credential, accepted: boolean): void {
-    const { pauses, id } = this.options.endpoint;
+    const { pauses, id } = this.#options.endpoint;
     if (accepted) {
       pauses.end(grantId, 'renewed');
       return;
@@ -188,7 +196,7 @@ export class GrantManager {
    *   the id is of a grant of the application
    */
   async put(grantId: string, tokens: TokenSet, isNewId = false, formerId?: () => string | undefined): Promise<Grant> {
-    const { clock, endpoint, onGrant } = this.options;
+    const { clock, endpoint, onGrant } = this.#options;
     const { repository } = this;
     if (!isNewId) await this.expectIdOfUser(grantId);
     const now = clock();
@@ -210,7 +218,7 @@ export class GrantManager {
 
   /** @throws ConfigurationError (`ERR_APPLICATION_GRANT`) if the id is of a grant of the application */
   async expectIdOfUser(grantId: string): Promise<void> {
-    if ((await this.options.parametersOf?.(grantId)) === undefined) return;
+    if ((await this.#options.parametersOf?.(grantId)) === undefined) return;
     const message =
       'grantId: expected an id for which applicationGrant returns undefined: a user must not get the grant of the application. Let the ids of one of the two begin with a prefix.';
     throw new ConfigurationError(message, { option: 'grantId', code: 'ERR_APPLICATION_GRANT' });
@@ -233,8 +241,8 @@ export class GrantManager {
       this.forget(grantId);
       const grant = newest(stored);
       if (!grant) return;
-      this.options.onGrant(grantId, 'deleted');
-      this.options.revocations?.start(grantId, grant);
+      this.#options.onGrant(grantId, 'deleted');
+      this.#options.revocations?.start(grantId, grant);
     });
     try {
       await removal.done;
@@ -253,12 +261,12 @@ export class GrantManager {
   async discard(grantId: string): Promise<void> {
     if (await this.#isOfApplication(grantId)) return;
     const lock =
-      this.options.revocations && (await this.access.acquire(this.repository.storeId(grantId)).catch(() => undefined));
+      this.#options.revocations && (await this.access.acquire(this.repository.storeId(grantId)).catch(() => undefined));
     try {
       this.forget(grantId);
       await this.repository.remove(grantId, (grant) => {
         this.forget(grantId);
-        if (grant) this.options.onGrant(grantId, 'deleted');
+        if (grant) this.#options.onGrant(grantId, 'deleted');
       }).done;
     } finally {
       await lock?.release();
@@ -268,7 +276,7 @@ export class GrantManager {
   /** Returns what is known of a grant, an ended one included; `undefined` if there is none. @throws TokenStoreError */
   async summary(grantId: string): Promise<GrantSummary | undefined> {
     const grant = await this.repository.peek(grantId);
-    return grant && summaryOf(grantId, grant, this.options.clock());
+    return grant && summaryOf(grantId, grant, this.#options.clock());
   }
 
   /** Stops listening to other processes, for a strategy that was replaced. Resolves when its refreshes and saves are done. */
@@ -285,14 +293,18 @@ export class GrantManager {
     this.#closing ??= this.refresher
       .close()
       .then(() => this.access.drain())
-      .then(() => this.options.revocations?.close());
+      .then(() => this.#options.revocations?.close());
     return this.#closing;
   }
 
-  /** Revokes tokens unless the store has their grant. After a removal it is asked again when it has answered, and later. */
+  /**
+   * Revokes tokens unless the store has their grant.
+   *
+   * @param removal One whose outcome is unknown: the store is asked again once it has answered the deletion, and at each later try.
+   */
   #revokeUnlessStored(grantId: string, grant: Grant, removal?: Removal): void {
     const isGone = () => this.repository.isGone(grantId);
-    this.options.revocations?.start(grantId, grant, async () => {
+    this.#options.revocations?.start(grantId, grant, async () => {
       const isDeleted = (await isGone()) || (await removal?.answer?.then(isGone));
       // A removal that succeeded has revoked the tokens.
       if (isDeleted) return removal?.outcome === 'removed' ? 'keep' : 'revoke';
@@ -304,13 +316,13 @@ export class GrantManager {
     const read = await this.repository.read(grantId);
     // A login may have been saved while the store was read.
     const grant = this.repository.known(grantId) ?? read;
-    if (!grant && !(mayIssue && this.options.parametersOf)) throw new NotAuthorizedError(NO_GRANT);
+    if (!grant && !(mayIssue && this.#options.parametersOf)) throw new NotAuthorizedError(NO_GRANT);
     return this.current(grantId, grant ?? emptyGrant(), mayIssue);
   }
 
   /** Returns true if the grant is the application's, or is just being requested for it. */
   async #isOfApplication(grantId: string): Promise<boolean> {
-    if (!this.options.parametersOf) return false;
+    if (!this.#options.parametersOf) return false;
     if (this.refresher.isOfApplication(grantId)) return true;
     const grant = this.repository.known(grantId) ?? (await this.repository.peek(grantId).catch(() => undefined));
     return grant !== undefined && 'application' in grant && grant.application === true;

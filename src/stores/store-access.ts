@@ -1,3 +1,4 @@
+import { ageOf, type Moment, momentOf } from '../clock.js';
 import { OAuthAppError, TokenStoreError } from '../errors.js';
 import { safeCause } from '../redaction.js';
 import { KeyedQueue, withTimeout } from '../waiting.js';
@@ -35,7 +36,7 @@ const RECENTLY_MS = 60_000;
  * of one grant in sequence.
  */
 export class StoreAccess {
-  readonly store: TokenStore;
+  readonly #store: TokenStore;
   readonly #clock: () => number;
   readonly #onRecovery: () => void;
   /** What the strategies of this process that use the store share. */
@@ -50,10 +51,20 @@ export class StoreAccess {
 
   /** @param onRecovery Called when the store works again after a failure. @param clock Epoch milliseconds. */
   constructor(store: TokenStore, onRecovery: () => void, clock: () => number = Date.now) {
-    this.store = store;
+    this.#store = store;
     this.#clock = clock;
     this.#onRecovery = onRecovery;
     this.hub = hubOf(store);
+  }
+
+  /** True if the store has locks. */
+  get hasLock(): boolean {
+    return this.#store.lock !== undefined;
+  }
+
+  /** Lists the ids of the store's records; `undefined` if it cannot. */
+  list(prefix: string): AsyncIterable<string> | undefined {
+    return this.#store.list?.(prefix);
   }
 
   /** True if the store failed within the last second, and has not succeeded since. */
@@ -67,7 +78,8 @@ export class StoreAccess {
   }
 
   /**
-   * Calls the store. `task` goes on by itself after its time limit, and when the signal aborts.
+   * Calls the store, which may answer without a promise. `task` goes on by itself after its time limit, and when the signal aborts.
+   *
    * @throws TokenStoreError for any failure or time-out; an OAuthAppError, thrown or as the signal's reason, is passed on
    */
   async use<T>(
@@ -77,7 +89,7 @@ export class StoreAccess {
     signal?: AbortSignal,
   ): Promise<T> {
     try {
-      const result = await withTimeout(task(this.store), limitMs, () => timeoutError(operation), signal);
+      const result = await withTimeout(task(this.#store), limitMs, () => timeoutError(operation), signal);
       if (this.#isFailing) {
         this.#isFailing = false;
         this.#onRecovery();
@@ -121,7 +133,7 @@ export class StoreAccess {
    * @throws TokenStoreError if the lock is not acquired; the signal's reason, as it is
    */
   async acquire(id: string, signal?: AbortSignal): Promise<HeldLock> {
-    const { store } = this;
+    const store = this.#store;
     let end = ignore;
     if (!store.lock) {
       end = await this.hub.locks.turn(id, LOCK_WAIT_MS, () => timeoutError('lock'), signal);
@@ -196,40 +208,18 @@ function timeoutError(operation: string): TokenStoreError {
 
 function ignore(): void {}
 
-/** A wall clock that was set back by less is still trusted, in milliseconds: NTP does so. */
-const SET_BACK_MS = 1_000;
-
-/** When the store was asked, on both clocks: the monotonic one stops while some machines are suspended; the wall clock may be set. */
-export interface Moment {
-  readonly monotonic: number;
-  readonly wall: number;
-}
-
-/** Infinitely long ago. */
-export const LONG_AGO: Moment = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
-
-/** Returns the current moment, or an earlier one. */
-export function momentOf(clock: () => number, agoMs = 0): Moment {
-  return { monotonic: performance.now() - agoMs, wall: clock() - agoMs };
-}
-
-/**
- * Returns the milliseconds since a moment, on the clock that shows more; infinite once the wall clock was set back, which hides a
- * suspension. @param clock Default: the monotonic clock alone counts.
- */
-export function ageOf({ monotonic, wall }: Moment, clock?: () => number): number {
-  const ageMs = performance.now() - monotonic;
-  if (!clock) return ageMs;
-  const wallAgeMs = clock() - wall;
-  return wallAgeMs < ageMs - SET_BACK_MS ? Number.POSITIVE_INFINITY : Math.max(ageMs, wallAgeMs);
-}
-
 /** How long a save takes at most, with some reserve, in milliseconds. */
 const SAVE_MS = 3_000;
 /** How much longer than a token request a lease must be to keep every login, in milliseconds: time for two saves. */
 export const LEASE_RESERVE_MS = 5_000;
 /** Longest time for which a lock is held for saves that fail, in milliseconds. */
 const MAX_HOLD_MS = 15_000;
+
+/** What is known of a lock when it is acquired. */
+interface AcquiredLock extends Pick<HeldLease, 'leaseMs' | 'ageMs'> {
+  /** As in {@link HeldLock}. */
+  readonly isHeld?: (() => Promise<boolean>) | undefined;
+}
 
 /** A lock of the token store that this process has. Its age counts from when the store was asked: the lease may have begun then. */
 export class HeldLock {
@@ -245,15 +235,7 @@ export class HeldLock {
   #isReleased = false;
 
   /** @param end Releases the lock; a promise resolves when it was released, or after a while. */
-  constructor(
-    {
-      leaseMs,
-      ageMs,
-      isHeld,
-    }: Pick<HeldLease, 'leaseMs' | 'ageMs'> & { isHeld?: (() => Promise<boolean>) | undefined },
-    clock: () => number,
-    end: () => void | Promise<void>,
-  ) {
+  constructor({ leaseMs, ageMs, isHeld }: AcquiredLock, clock: () => number, end: () => void | Promise<void>) {
     this.isHeld = isHeld;
     this.#leaseMs = leaseMs;
     this.#clock = clock;

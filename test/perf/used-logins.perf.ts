@@ -13,7 +13,7 @@ const MAX_BYTES = 135;
 test('a used login takes the memory of its state, and of an entry', async () => {
   const clock = new TestClock();
   const used = new UsedLogins<string>({ namespace: 'test', clock: clock.now });
-  const access = { store: {} } as StoreAccess;
+  const access = { hasLock: false } as StoreAccess;
   const use = async () => {
     const state = randomBytes(32).toString('base64url');
     const login = { state, expiresAt: clock.now() + 600_000 };
