@@ -123,13 +123,6 @@ describe('the documents', () => {
 const MARKED =
   /\b(?:of (?:its|their) own|by another word|lies? beside|meets? a token|takes? a provider|ha(?:s|ve) ended|whom|nobody|somebody|tells?|told|meanwhile|any ?more|as well|mend(?:s|ed)?|all else)\b/gi;
 
-/** Documents that are still to be rewritten. */
-const UNREVISED = ['figures/mutation'].map(inDocs);
-
-function inDocs(name: string): string {
-  return `docs/${name}.md`;
-}
-
 function inSource(name: string): string {
   return `src/${name}`;
 }
@@ -147,19 +140,14 @@ function proseIn(name: string): string {
 }
 
 describe('English that reads as translated', () => {
-  const isRevised = (name: string) => !UNREVISED.includes(name);
-
-  test.each(written.filter(isRevised))('is not in %s', (document) => {
+  test.each(written)('is not in %s', (document) => {
     const words = textOf(document).replaceAll(/`[^`]*`/g, '');
     expect(words.match(MARKED) ?? []).toEqual([]);
   });
 
-  test.each(readdirSync(join(repository, 'src')).map(inSource).filter(isRevised))(
-    'is not in the comments and messages of %s',
-    (name) => {
-      expect(proseIn(name).match(MARKED) ?? []).toEqual([]);
-    },
-  );
+  test.each(readdirSync(join(repository, 'src')).map(inSource))('is not in the comments and messages of %s', (name) => {
+    expect(proseIn(name).match(MARKED) ?? []).toEqual([]);
+  });
 });
 
 describe('docs/options.md', () => {
