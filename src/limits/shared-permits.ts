@@ -144,7 +144,8 @@ async function replaceRecord(
   if (before !== undefined && store.update) {
     if (Object.keys(holdings).length > 0) return await store.update(id, after, before.version);
     await store.delete(id, before.version);
-    return true;
+    // If another process was faster, the record stays, and this holding in it.
+    return (await store.get(id)) === undefined;
   }
   if (before === undefined && store.add) return await store.add(id, after);
   // Others compare under the lock too.

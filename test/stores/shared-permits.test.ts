@@ -125,6 +125,19 @@ describe('the slots of an account', () => {
     expect(await tokenStore.get(id)).toBeUndefined();
   });
 
+  test('are given back although another process changes the record at the same time', async () => {
+    const store = new TroubledStore();
+    const [first, second] = processes(2, store) as [SharedPermits, SharedPermits];
+    await first.renew('a', 1, 0);
+    store.before = async (method) => {
+      if (method !== 'delete') return;
+      store.recover();
+      await second.renew('a', 1, 0);
+    };
+    await first.giveBack('a');
+    expect(await second.renew('a', 1, 0)).toEqual({ slots: 20, isSettled: true });
+  });
+
   test.for([[], ['add'], ['update']] as const)('are shared over a store with a lock and %j', async (others) => {
     const { get, set, delete: remove, lock, ...rest } = memoryTokenStore();
     const some = Object.fromEntries(others.map((name) => [name, rest[name]]));
@@ -175,7 +188,7 @@ describe('the slots of an account', () => {
       [() => process.giveBack('a'), ['get']],
       [() => process.renew('a', 1, 0), ['get', 'add']],
       [() => process.renew('a', 1, 0), ['get', 'update']],
-      [() => process.giveBack('a'), ['get', 'delete']],
+      [() => process.giveBack('a'), ['get', 'delete', 'get']],
     ] as const) {
       store.calls.length = 0;
       await use();
