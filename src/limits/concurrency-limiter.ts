@@ -1,3 +1,4 @@
+import { closedError } from '../errors.js';
 import type { Deadlines, Expiring } from '../http/deadlines.js';
 import { AccountShare } from './account-share.js';
 import { SharedPermits, type SlotSharing } from './shared-permits.js';
@@ -25,6 +26,7 @@ export class ConcurrencyLimiter {
   readonly #permits: SharedPermits | undefined;
   readonly #onChange: (isActive: boolean) => void;
   readonly #accounts = new Map<string, AccountSlots>();
+  #isClosed = false;
 
   /** @param onChange Called with whether any account is limited */
   constructor(limits: AccountLimits, onChange: (isActive: boolean) => void) {
@@ -38,13 +40,14 @@ export class ConcurrencyLimiter {
    * Returns a permit for one request: at once if a slot is free, `undefined` for an account without a limit.
    *
    * @param lateError Creates the error for a call that got no slot in time
-   * @throws the signal's reason if it is aborted before
+   * @throws the signal's reason if it is aborted before; ConfigurationError (`ERR_CLOSED`)
    */
   acquire(
     account: string,
     lateError: () => Error,
     signal: AbortSignal | undefined,
   ): Permit | undefined | Promise<Permit> {
+    if (this.#isClosed) throw closedError();
     const isLimited = this.#limits.max !== Infinity;
     const slots = this.#accounts.get(account) ?? (isLimited ? this.#open(account) : undefined);
     return slots?.acquire(lateError, signal);
@@ -55,9 +58,10 @@ export class ConcurrencyLimiter {
     if (!this.#accounts.has(account)) this.#open(account).lower(running);
   }
 
-  /** Gives all shares back. Never rejects. */
+  /** Rejects the calls that wait, and gives all shares back. Never rejects. */
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#accounts.values()].map(({ share }) => share?.close()));
+    this.#isClosed = true;
+    await Promise.allSettled([...this.#accounts.values()].map((slots) => slots.close()));
   }
 
   #open(account: string): AccountSlots {
@@ -108,8 +112,8 @@ interface Waiting {
   /** On the monotonic clock. */
   readonly since: number;
   proceed(): void;
-  /** Rejects the call, which got no slot in time. */
-  giveUp(): void;
+  /** Rejects the call. @param reason Default: it got no slot in time */
+  giveUp(reason?: unknown): void;
 }
 
 /**
@@ -126,7 +130,7 @@ class AccountSlots implements Expiring {
   running = 0;
   /** How often the limit was lowered. */
   decreases = 0;
-  readonly share: AccountShare | undefined;
+  readonly #share: AccountShare | undefined;
   readonly #max: number;
   readonly #limits: AccountLimits;
   readonly #onIdle: () => void;
@@ -142,7 +146,7 @@ class AccountSlots implements Expiring {
     this.#limit = limits.max;
     this.#limits = limits;
     this.#onIdle = onIdle;
-    if (permits !== undefined) this.share = new AccountShare(account, permits, limits.max, this);
+    if (permits !== undefined) this.#share = new AccountShare(account, permits, limits.max, this);
   }
 
   /** Number of calls that run or wait. */
@@ -159,12 +163,12 @@ class AccountSlots implements Expiring {
   }
 
   get #hasFree(): boolean {
-    const shared = this.share === undefined ? Infinity : (this.share.slots ?? 0);
+    const shared = this.#share === undefined ? Infinity : (this.#share.slots ?? 0);
     return this.running < Math.floor(Math.min(this.#currentLimit, shared));
   }
 
   acquire(lateError: () => Error, signal: AbortSignal | undefined): Permit | Promise<Permit> {
-    this.share?.use();
+    this.#share?.use();
     if (!this.#hasFree) return this.#wait(lateError, signal);
     this.running++;
     return new Permit(this);
@@ -213,9 +217,15 @@ class AccountSlots implements Expiring {
     }
   }
 
+  /** Rejects the calls that wait, and gives the share back. @throws if the store fails */
+  async close(): Promise<void> {
+    for (const waiting of this.#waiting) waiting.giveUp(closedError());
+    await this.#share?.close();
+  }
+
   /** Drops the account if no call of it runs or waits, and no share is held. */
   forget(): void {
-    if (this.wanted === 0 && this.share?.isIdle !== false) this.#onIdle();
+    if (this.wanted === 0 && this.#share?.isIdle !== false) this.#onIdle();
   }
 
   #wait(lateError: () => Error, signal: AbortSignal | undefined): Promise<Permit> {
@@ -227,19 +237,16 @@ class AccountSlots implements Expiring {
         if (this.#waiting.size === 0) deadlines.remove(this);
         signal?.removeEventListener('abort', abort);
       };
-      const abort = () => {
-        leave();
-        reject(signal?.reason);
-      };
+      const abort = () => waiting.giveUp(signal?.reason);
       const waiting: Waiting = {
         since: performance.now(),
         proceed: () => {
           leave();
           resolve(new Permit(this));
         },
-        giveUp: () => {
+        giveUp: (reason = lateError()) => {
           leave();
-          reject(lateError());
+          reject(reason);
         },
       };
       if (this.#waiting.size === 0) deadlines.set(this, patienceMs);

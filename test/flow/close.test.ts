@@ -60,6 +60,24 @@ test('a closed strategy says so: to logins, calls and methods', threats(125), as
   await strategy.close();
 });
 
+test('close() rejects a call that waits for a slot of another process', async () => {
+  const strategy = { tokenStore: new TroubledStore(), concurrency: 1 };
+  const { calls } = strategy.tokenStore;
+  await loggedIn({ strategy });
+  const { grantId } = await whoami();
+  const other = await another({ strategy });
+  const release = hold(world.service, 'api');
+  const held = other.strategy.client(grantId).projects();
+  await until(() => expect(calls).toContain('add'));
+  calls.length = 0;
+  const waiting = expect(world.strategy.client(grantId).projects()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  await until(() => expect(calls).toContain('update'));
+  await world.strategy.close();
+  await waiting;
+  release();
+  await held;
+});
+
 test.each([
   ['with versions', (store: TroubledStore) => store],
   [
