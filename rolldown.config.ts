@@ -1,7 +1,6 @@
 import { createRequire, SourceMap } from 'node:module';
 import { relative } from 'node:path';
 import { defineConfig, type Plugin, type PreRenderedChunk } from 'rolldown';
-import { minifySync } from 'rolldown/utils';
 import { dts } from 'rolldown-plugin-dts';
 
 /** Source of each entry point, by the name of its file in dist/. */
@@ -85,16 +84,13 @@ function isTool(id: string): boolean {
   return /^src\/(?:emulator|cli|conformance)\//.test(relative(import.meta.dirname, id));
 }
 
-/** Leaves out the source maps of tools, and their white space. */
-function smallTools(): Plugin {
-  const plain = { compress: false, mangle: false, codegen: { removeWhitespace: true } };
+/** Leaves out the source maps of tools. Their lines stay: Node prints the one that threw an uncaught error. */
+function toolsWithoutMaps(): Plugin {
   return {
-    name: 'small-tools',
+    name: 'tools-without-maps',
     generateBundle(_options, bundle) {
       for (const chunk of Object.values(bundle)) {
-        if (chunk.type !== 'chunk' || !chunk.moduleIds.some(isTool)) continue;
-        delete bundle[`${chunk.fileName}.map`];
-        chunk.code = minifySync(chunk.fileName, chunk.code, plain).code;
+        if (chunk.type === 'chunk' && chunk.moduleIds.some(isTool)) delete bundle[`${chunk.fileName}.map`];
       }
     },
   };
@@ -154,7 +150,7 @@ export default defineConfig([
     external: (id, importer = '') => external.test(id) && (isTool(importer) || !REQUIRED.includes(id)),
     checks,
     platform: 'node',
-    plugins: [requireFromOneFile(), smallTools(), mapsOfLines()],
+    plugins: [requireFromOneFile(), toolsWithoutMaps(), mapsOfLines()],
     output: {
       ...code,
       cleanDir: true,

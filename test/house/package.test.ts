@@ -53,9 +53,11 @@ describe('the tarball', () => {
     expect(pages.filter((page) => !published.includes(page)).sort()).toEqual(unpublished.sort());
   });
 
-  test('unpacks to 1.3 MB at most, with source maps that name files of src and leave their text out', () => {
+  test('unpacks to 1.3 MB at most, in lines to read, with source maps that name files of src and leave their text out', () => {
     const bytes = packed.files.map((file) => statSync(join(packed.folder, file)).size);
     expect(bytes.reduce((sum, size) => sum + size)).toBeLessThanOrEqual(1_300_000);
+    // Node prints the line that threw an uncaught error.
+    expect(ending(/\.js$/).filter((file) => /.{9999}/.test(text(file)))).toEqual([]);
     for (const map of ending(/\.map$/)) {
       const { sources, sourcesContent } = JSON.parse(text(map)) as SourceMapFile;
       for (const source of sources) expect(join(dirname(map), source)).toMatch(/^src\/(?!emulator|cli|conformance)/);
