@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { ConfigurationError } from '../errors.js';
 import { DEFAULTS, resolveOptions } from '../options.js';
@@ -9,7 +10,8 @@ Checks the settings of a real service, without a login: addresses, metadata, the
 format of token requests, the client secret, the clock and the callback URL.
 Prints what to do, and the options to paste. Exits with 0 if a login can succeed.
 
-Options, each with the environment variable that it replaces:
+Options, each with the environment variable that it replaces. Variables that are not set
+are read from .env in this folder:
   --auth-url URL            AUTH_URL
   --base-url URL            BASE_URL
   --client-id ID            CLIENT_ID
@@ -70,8 +72,9 @@ export async function doctor(args: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-/** Reads the settings from flags and the environment. @throws ConfigurationError that names all that are missing, or the first wrong one */
+/** Reads the settings from flags, the environment and .env. @throws ConfigurationError that names all that are missing, or the first wrong one */
 function readSettings(values: Readonly<Record<string, string | boolean | undefined>>): ServiceSettings {
+  loadEnvironmentFile();
   const names = ['auth-url', 'base-url', 'client-id', 'client-secret', 'callback-url'] as const;
   const variableOf = (flag: string): string => flag.toUpperCase().replace('-', '_');
   const setting = (flag: string): string => String(values[flag] ?? process.env[variableOf(flag)] ?? '');
@@ -97,6 +100,17 @@ function readSettings(values: Readonly<Record<string, string | boolean | undefin
     authorizationPath: paths.authorizationPath === undefined ? undefined : authorizationPath,
     tokenPath: paths.tokenPath === undefined ? undefined : tokenPath,
   };
+}
+
+/** Reads .env as `node --env-file=.env` does. @throws ConfigurationError if it is there and cannot be read */
+function loadEnvironmentFile(): void {
+  if (!existsSync('.env')) return;
+  try {
+    process.loadEnvFile('.env');
+  } catch {
+    // Node reports a file without permission as missing.
+    throw new ConfigurationError('.env: expected a file with lines NAME=value that this user may read');
+  }
 }
 
 function optionsText(settings: ServiceSettings, options: Readonly<Record<string, unknown>>): string {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ describe('passport-oauth-app init', () => {
     expect(application.stderr()).toBe('');
   });
 
-  test('writes what the emulator uses by default into .env', async () => {
+  test('writes what the emulator uses by default into .env, which doctor reads', async () => {
     const project = await newProject();
     await project.node(CLI, 'init');
     const emulator = await startEmulatorCommand(project.folder, ['--port', '0']);
@@ -55,13 +55,23 @@ describe('passport-oauth-app init', () => {
     const written = readFileSync(join(project.folder, '.env'), 'utf8');
     for (const line of [`CLIENT_ID=${CLIENT_ID}`, `CLIENT_SECRET=${CLIENT_SECRET}`]) expect(written).toContain(line);
     expect(written).toContain(`AUTH_URL=${AUTH_URL.replace(/\d+$/, '4000')}\n`);
+
+    await project.write({ '.env': written.replaceAll(/=http.*:4000$/gm, `=${AUTH_URL}`) });
+    // Vitest sets BASE_URL, and a set variable wins.
+    const doctor = (...more: string[]) => project.node(CLI, 'doctor', '--base-url', AUTH_URL, ...more);
+    expect(await doctor()).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await doctor('--client-secret', 'wrong')).toMatchObject({ exitCode: 1 });
+    rmSync(join(project.folder, '.env'));
+    mkdirSync(join(project.folder, '.env'));
+    expect(await doctor()).toMatchObject({ exitCode: 2, stderr: expect.stringMatching(/^\.env: .*\n$/) });
   });
 
   test('writes TypeScript that compiles', async () => {
     const project = await newProject('@types/node', '@types/express', '@types/express-session', '@types/passport');
-    await project.write({ 'package.json': '{ "type": "module" }' });
+    await project.write({ 'package.json': '{ "type": "commonjs" }' });
     await project.node(CLI, 'init', '--typescript');
-    const { stdout } = await project.tsc({ module: 'nodenext', types: ['node'], skipLibCheck: true });
+    const options = { module: 'nodenext', types: ['node'], skipLibCheck: true, verbatimModuleSyntax: true };
+    const { stdout } = await project.tsc(options);
     expect(stdout).toBe('');
   });
 
