@@ -9,7 +9,7 @@ Writes into this folder: an application, its .env for the emulator, and a test.
 Never overwrites a file.
 
 Options:
-  --typescript  writes app.ts and app.test.ts instead of app.js and app.test.js
+  --typescript  writes app.mts and app.test.mts instead of app.js and app.test.js
   --help        prints this text
 `;
 
@@ -60,8 +60,8 @@ function write(name: string, text: string): 'wrote' | 'kept ' {
 function nextSteps(format: ModuleFormat): string {
   const types = 'typescript tsx @types/node @types/express @types/express-session @types/passport';
   const packages = format === 'typescript' ? `\nnpm install -D ${types}` : '';
-  const node = format === 'typescript' ? 'npx tsx --env-file=.env app.ts' : 'node --env-file=.env app.js';
-  const test = format === 'typescript' ? 'npx tsx --test app.test.ts' : 'node --test';
+  const node = format === 'typescript' ? 'npx tsx --env-file=.env app.mts' : 'node --env-file=.env app.js';
+  const test = format === 'typescript' ? 'npx tsx --test app.test.mts' : 'node --test';
   return `
 If you have not yet:    npm install passport-oauth-app passport express express-session${packages}
 In one terminal:        npx passport-oauth-app emulator

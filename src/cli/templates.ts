@@ -3,7 +3,8 @@ export type ModuleFormat = 'module' | 'commonjs' | 'typescript';
 
 /** Returns the files of a new application, by name. @param sessionSecret Signs its session cookies. */
 export function applicationFiles(format: ModuleFormat, sessionSecret: string): Readonly<Record<string, string>> {
-  const extension = format === 'typescript' ? 'ts' : 'js';
+  // An ES module whatever the package.json says.
+  const extension = format === 'typescript' ? 'mts' : 'js';
   return {
     [`app.${extension}`]: application(format),
     '.env': environment(sessionSecret),
@@ -90,7 +91,7 @@ ${load('{ once }', 'node:events')}
 ${load('{ createServer }', 'node:http')}
 ${load('{ test }', 'node:test')}
 ${load('{ startEmulator }', 'passport-oauth-app/emulator')}
-${load('{ createApp }', './app.js')}
+${load('{ createApp }', format === 'typescript' ? './app.mjs' : './app.js')}
 
 test('a user sees their projects after the login', async (t) => {
   const service = await startEmulator();
