@@ -32,6 +32,9 @@ import { headerIn } from './request-headers.js';
 /** The last headers sent with each credential, without and with the token. Nearly all requests have the same. */
 const authorizedHeaders = new WeakMap<Credential, Record<'given' | 'headers', readonly string[]>>();
 
+/** Credentials that were renewed for a body that cannot be sent again, until another such body is sent with them. */
+const untried = new WeakSet<Credential>();
+
 /** Returns the result of a call for its response. */
 export type Finish<A, R> = (answer: A, request: CallRequest, attempt: Attempt) => R | Promise<R>;
 
@@ -108,7 +111,11 @@ export async function callApi<A extends ResponseHead, R>(
       attempt.fault = fault;
       const { permit } = attempt;
       if (answer !== undefined) {
-        if (state.renewed !== undefined) source.reportOutcome?.(state.renewed, !isTokenRefused(answer));
+        const { credential } = attempt;
+        // A caller that repeats such a call again and again must not cause a refresh each time.
+        const isRenewed =
+          state.renewed !== undefined || (request.body?.isReplayable === false && untried.delete(credential));
+        if (isRenewed) source.reportOutcome?.(credential, !isTokenRefused(answer));
         if (answer.status !== 429) permit?.accepted();
         if ((answer.status >= 200 && answer.status < 300) || answer.status === 304) {
           const result = finish(answer, request, attempt);
@@ -151,7 +158,10 @@ async function nextTry(call: Call, state: CallState, attempt: Attempt): Promise<
   if (renewed === credential) return undefined;
   // A body that cannot be sent again was still refused for its token: the next call has a newer one.
   attempt.isTokenRenewed = true;
-  if (request.body?.isReplayable === false) return undefined;
+  if (request.body?.isReplayable === false) {
+    untried.add(renewed);
+    return undefined;
+  }
   return { state: { ...state, renewals: state.renewals + 1, renewed }, delayMs: 0 };
 }
 

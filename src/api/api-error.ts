@@ -82,7 +82,8 @@ const HINTS: Readonly<Record<number, string>> = {
   429: 'Too many requests: set the option `concurrency` to what the service allows each account.',
 };
 
-const RENEWED_HINT =
+/** Ends the message about a refused call whose body cannot be sent again. */
+export const RENEWED_HINT =
   'The access token was refused and is now renewed, but the body of this call is a stream, which cannot be sent again. Repeat the call.';
 
 /**

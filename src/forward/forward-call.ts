@@ -3,6 +3,7 @@ import { PassThrough, pipeline, Readable } from 'node:stream';
 import { callApi } from '../api/api-call.js';
 import { ApiClient, partsOf } from '../api/api-client.js';
 import type { ApiContext } from '../api/api-context.js';
+import { RENEWED_HINT } from '../api/api-error.js';
 import { apiPath, methodOf, requestTo } from '../api/call-request.js';
 import { ConfigurationError, ForwardError, ServiceUnavailableError } from '../errors.js';
 import { FETCHED, FetchedExchange, type FetchedResponse } from '../fetch/streamed-exchange.js';
@@ -80,7 +81,11 @@ export async function forwardCall(
     const body = hasBody ? await uploadOf(req, api, permit) : undefined;
     const options = { headers: sentHeaders(req, body), body, signal };
     const request = requestTo(target, target.method, options, api.headers.streamed);
-    const call = callApi(partsOf(client), { ...request, redirect: 'manual' }, FORWARDED, (received) => received);
+    const call = callApi(partsOf(client), { ...request, redirect: 'manual' }, FORWARDED, (received, _, attempt) => {
+      // To the page, the API's 401 would mean that the user has to log in.
+      if (attempt.isTokenRenewed) throw tokenRenewed();
+      return received;
+    });
     const response = await call.catch((error: unknown) => {
       throw isStalled(req, body, error) ? slowBody() : error;
     });
@@ -107,6 +112,10 @@ function tooManyStreams(): ForwardError {
 function slowBody(): ForwardError {
   const message = 'Timed out waiting for the request body.';
   return new ForwardError(message, { code: 'ERR_REQUEST_TIMEOUT', status: 408 });
+}
+
+function tokenRenewed(): ServiceUnavailableError {
+  return new ServiceUnavailableError(RENEWED_HINT, { code: 'ERR_TOKEN_RENEWED', retryAfter: 0 });
 }
 
 /** Returns true if an upload has failed because the browser sent no more of it. What the API does not take fills the buffer. */

@@ -359,6 +359,19 @@ describe('forward(strategy, { allow })', () => {
     expect(world.tokenRequests()).toHaveLength(2);
   });
 
+  test('asks for a long body again once the token is renewed, and passes the refusal of a renewed one on', async () => {
+    const { api, send } = await start();
+    const upload = () => responseTo(send('PUT', '/api/projects/7/files/1', {}, Buffer.alloc(300_000)));
+    const statuses: unknown[] = [];
+    for (const refused of [1, 0, 2, 0]) {
+      api.next(answer(401, {}), refused);
+      statuses.push((await upload()).answered.statusCode);
+    }
+    expect(statuses).toEqual([503, 200, 503, 401]);
+    expect(world.errors[0]).toMatchObject({ code: 'ERR_TOKEN_RENEWED', retryAfter: 0, sent: true });
+    expect(world.tokenRequests()).toHaveLength(2);
+  });
+
   test('follows no redirect, whose target the list may not name', threats(85), async () => {
     const { api, send, sent } = await start();
     for (const location of ['/api/v2/users', 'https://evil.example/']) {
