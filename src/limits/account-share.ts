@@ -29,6 +29,8 @@ export class AccountShare {
   readonly #user: ShareUser;
   #timer: NodeJS.Timeout | undefined;
   #renewal: Promise<void> | undefined;
+  /** Slots that the last renewal asked for. */
+  #asked = 0;
   /** True if it was used since the last renewal. */
   #isUsed = false;
   #isClosed = false;
@@ -46,10 +48,19 @@ export class AccountShare {
     return this.#timer === undefined && this.#renewal === undefined;
   }
 
-  /** Asks for a share if there is none. */
+  /** True if calls wait, and the last renewal got all that it asked for: there may be more. */
+  get #isOutgrown(): boolean {
+    const { slots = 0 } = this;
+    return slots >= this.#asked && slots < this.#max && slots < this.#user.wanted;
+  }
+
+  /** Asks for a share if there is none, or it is too small. */
   use(): void {
     this.#isUsed = true;
-    if (this.slots === undefined) this.#renewal ??= this.#renew();
+    if (this.#renewal !== undefined || (this.slots !== undefined && !this.#isOutgrown)) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#renewal = this.#renew();
   }
 
   /** Gives the share back. @throws if the store fails */
@@ -71,7 +82,8 @@ export class AccountShare {
       if (isNeeded) {
         this.#isUsed = false;
         const held = Math.max(running, this.slots ?? 0);
-        const share = await this.#permits.renew(this.#account, Math.max(wanted, 1), held);
+        this.#asked = Math.max(wanted, 1);
+        const share = await this.#permits.renew(this.#account, this.#asked, held);
         this.slots = share.slots;
         if (!share.isSettled) nextMs = UNSETTLED_RENEWAL_MS;
       } else {
@@ -95,6 +107,10 @@ export class AccountShare {
     }
     user.admit();
     if (this.#isClosed) return;
+    if (this.#isOutgrown) {
+      this.#renewal = this.#renew();
+      return;
+    }
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#renewal = this.#renew();

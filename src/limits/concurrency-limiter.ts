@@ -168,10 +168,11 @@ class AccountSlots implements Expiring {
   }
 
   acquire(lateError: () => Error, signal: AbortSignal | undefined): Permit | Promise<Permit> {
+    const isFree = this.#hasFree;
+    if (isFree) this.running++;
+    const permit = isFree ? new Permit(this) : this.#wait(lateError, signal);
     this.#share?.use();
-    if (!this.#hasFree) return this.#wait(lateError, signal);
-    this.running++;
-    return new Permit(this);
+    return permit;
   }
 
   release(): void {

@@ -80,9 +80,12 @@ export class SharedPermits {
       const due =
         fairShares({ ...others, [this.#owner]: { heartbeat: 0, slots: 0, wanted, turn } }, this.#max)[this.#owner] ?? 0;
       const taken = Object.values(others).reduce((sum, { slots }) => sum + slots, 0);
-      const held = Math.max(Math.min(due, Math.max(0, this.#max - taken)), Math.min(running, mine?.slots ?? 0));
+      const free = Math.max(0, this.#max - taken);
+      // Half of what it does not want is left to the next process, which would have to wait for a renewal otherwise.
+      const target = Math.min(due, wanted + Math.floor(Math.max(0, free - wanted) / 2));
+      const held = Math.max(Math.min(target, free), Math.min(running, mine?.slots ?? 0));
       // With more processes than slots, one without any asks again soon: another's next renewal may free one.
-      share = { slots: Math.min(due, held), isSettled: held === due && due > 0 };
+      share = { slots: Math.min(target, held), isSettled: target > 0 && held >= target && held <= due };
       return { ...others, [this.#owner]: { heartbeat: (mine?.heartbeat ?? 0) + 1, slots: held, wanted, turn } };
     });
     return share;

@@ -295,15 +295,22 @@ describe('a refusal with 429', () => {
 describe('over a store that several processes share', () => {
   const sharingOver = (tokenStore: TokenStore) => ({ namespace: 'oauth-app.service', store: () => tokenStore });
 
-  test('a busy account asks the store once, and gives back when it is closed', async () => {
+  test('an account asks the store once, and when it needs more; it leaves a slot to the next, and gives back at the end', async () => {
     stopTime();
     const store = new TroubledStore();
-    const { client, limiter } = createFixture(server.origin, { concurrency: 20, sharing: sharingOver(store) });
-    for (let call = 0; call < 5; call++) await client.get('/x');
-    await Promise.all(Array.from({ length: 40 }, () => client.get('/x')));
-    expect(store.calls).toEqual(['get', 'add']);
+    const options = { concurrency: 20, sharing: sharingOver(store) };
+    const [{ client, limiter }, next] = [createFixture(server.origin, options), createFixture(server.origin, options)];
+    const calls = (count: number) => Promise.all(Array.from({ length: count }, () => client.get('/x')));
+    for (let call = 0; call < 5; call++) await calls(10);
+    await next.client.get('/x');
+    await next.limiter.close();
+    const before = ['get', 'add', 'get', 'update', 'get', 'update'];
+    expect(store.calls).toEqual(before);
+    for (let call = 0; call < 5; call++) await calls(40);
+    const more = ['get', 'update', 'get', 'update'];
+    expect(store.calls).toEqual([...before, ...more]);
     await limiter.close();
-    expect(store.calls).toEqual(['get', 'add', 'get', 'delete', 'get']);
+    expect(store.calls).toEqual([...before, ...more, 'get', 'delete', 'get']);
   });
 
   test('an account whose share is asked for keeps no other waiting, and an abort leaves the place', async () => {

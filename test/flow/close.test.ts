@@ -1,4 +1,3 @@
-import { memoryTokenStore } from 'passport-oauth-app';
 import { describe, expect, test } from 'vitest';
 import { another } from '../support/another.js';
 import { fastForward } from '../support/fast-forward.js';
@@ -45,11 +44,24 @@ describe('close()', threats(44), () => {
 });
 
 test('a closed strategy says so: to logins, calls and methods', threats(125), async () => {
-  await loggedIn({ strategy: { tokenStore: memoryTokenStore() } });
+  const options = { strategy: { tokenStore: new TroubledStore(), concurrency: 1 } };
+  await loggedIn(options);
   const { strategy } = world;
-  const client = strategy.client((await whoami()).grantId);
-  await strategy.close();
+  const { grantId } = await whoami();
+  const client = strategy.client(grantId);
   const closed = { name: 'ConfigurationError', code: 'ERR_CLOSED' };
+  // One call waits for the slot of another process.
+  const release = hold(world.service, 'api');
+  const { calls } = options.strategy.tokenStore;
+  calls.length = 0;
+  const held = (await another(options)).strategy.client(grantId).projects();
+  await until(() => expect(calls).toContain('add'));
+  const waiting = expect(client.projects()).rejects.toMatchObject(closed);
+  await until(() => expect(calls).toContain('update'));
+  await strategy.close();
+  await waiting;
+  release();
+  await held;
   for (const path of ['/login', '/callback?code=x&state=y', '/projects'])
     expect((await visit(path)).json()).toMatchObject(closed);
   // With a login, and without one.
@@ -58,24 +70,6 @@ test('a closed strategy says so: to logins, calls and methods', threats(125), as
   await expect(strategy.deleteGrant('id')).rejects.toMatchObject(closed);
   expect(() => strategy.client('id')).toThrow(expect.objectContaining(closed));
   await strategy.close();
-});
-
-test('close() rejects a call that waits for a slot of another process', async () => {
-  const strategy = { tokenStore: new TroubledStore(), concurrency: 1 };
-  const { calls } = strategy.tokenStore;
-  await loggedIn({ strategy });
-  const { grantId } = await whoami();
-  const other = await another({ strategy });
-  const release = hold(world.service, 'api');
-  const held = other.strategy.client(grantId).projects();
-  await until(() => expect(calls).toContain('add'));
-  calls.length = 0;
-  const waiting = expect(world.strategy.client(grantId).projects()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
-  await until(() => expect(calls).toContain('update'));
-  await world.strategy.close();
-  await waiting;
-  release();
-  await held;
 });
 
 test.each([
