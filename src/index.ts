@@ -7,7 +7,7 @@ import type { ApiClient } from './api/api-client.js';
 
 export { ApiClient } from './api/api-client.js';
 export { ApiError } from './api/api-error.js';
-export type { ApiResponse, RequestOptions, StandardSchema } from './api/call-options.js';
+export type { ApiResponse, ApiStream, PaginateOptions, RequestOptions, StandardSchema } from './api/call-options.js';
 export type { RequestHeaders } from './api/request-headers.js';
 export { memoryTokenStore } from './databases/memory-token-store.js';
 export { embedded } from './embedded/embedded.js';
@@ -24,7 +24,6 @@ export {
   TokenStoreError,
 } from './errors.js';
 export type { ApiEvent, GrantEvent, GrantLostEvent, LoginEvent, RefreshEvent } from './events.js';
-export type { ApiStream } from './fetch/streamed-exchange.js';
 export { forward } from './forward/forward.js';
 export type { GrantSummary } from './grants/grant.js';
 export type { AuthenticateOptions } from './login/authenticate.js';
@@ -36,7 +35,6 @@ export type { RequireAuthorizationOptions } from './middleware/require-authoriza
 export type { Claims } from './oauth/claims.js';
 export type { ApplicationGrant, TokenParameters } from './oauth/token-endpoint.js';
 export type { ImportedTokens, IncomingRequest, KeepAliveResult, StrategyOptions } from './options.js';
-export type { PaginateOptions } from './pagination/pagination.js';
 export { requireAuthorization } from './step-up/require-authorization.js';
 export { sessionTokenStore } from './stores/session-token-store.js';
 export type { ListedTokenStore, StoredGrant, TokenStore } from './stores/token-store.js';

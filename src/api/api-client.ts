@@ -1,14 +1,14 @@
 import { NotAuthorizedError, ofStrategy, publicName } from '../errors.js';
-import type { ApiFetch } from '../fetch/api-fetch.js';
-import type { ApiStream } from '../fetch/streamed-exchange.js';
 import type { HttpResponse } from '../http/message.js';
-import type { PaginateOptions } from '../pagination/pagination.js';
 import { BUFFERED, callApi, dataOf, type Finish, responseOf } from './api-call.js';
 import type { ApiContext, ClientParts, CredentialSource } from './api-context.js';
 import type { ApiBase, ApiOrganization } from './base-urls.js';
 import type {
+  ApiFetch,
   ApiResponse,
+  ApiStream,
   OptionsWithSchema,
+  PaginateOptions,
   Query,
   RequestOptions,
   SchemaOutput,

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { HttpHeaders } from '../http/message.js';
 import type { RequestBodyInit } from './request-body.js';
 import type { RequestHeaders } from './request-headers.js';
@@ -79,3 +80,53 @@ export interface ApiResponse<T = unknown> {
   /** The body: parsed if it is JSON, text (HTML too) as a string, other types as a `Buffer`, `undefined` if it is empty. */
   readonly data: T;
 }
+
+/** The `fetch` of an API client. Its bodies may also be those of a call: Node streams and async iterables. */
+export type ApiFetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
+
+/** Options of {@link ApiFetch}: those of the WHATWG `fetch`, and `timeout`. */
+export type FetchInit = (RequestInit | (Omit<RequestInit, 'body'> & { body?: RequestBodyInit | null | undefined })) & {
+  /**
+   * Milliseconds of silence that end a request: no connection, no byte of a streamed body taken, no headers, no more of
+   * the response while it is read. `0` for no limit. Default: the `timeout` of the strategy, and no limit for the body of
+   * a `text/event-stream`.
+   */
+  timeout?: number | undefined;
+};
+
+/** A response of the API whose body is still to be read. */
+export interface ApiStream {
+  readonly status: number;
+  /**
+   * Names in lower case; a header that occurs more than once is an array. Without `content-encoding` and `content-length` if the
+   * body is decoded.
+   */
+  readonly headers: HttpHeaders;
+  /**
+   * Read it to its end or destroy it: until then it may hold a connection, and a slot of `concurrency`. Decoded, or as received
+   * if its encoding is unknown or chained.
+   */
+  readonly body: Readable;
+}
+
+/** Options of `paginate`; those of a call apply to each page, `timeout` among them. */
+export interface PaginateOptions<T = unknown> extends Omit<RequestOptions, 'json' | 'body'> {
+  /** Items requested at once. Default: 100. The service may return fewer at once: its own `pagination.limit` counts. */
+  readonly limit?: number | undefined;
+  /** Items skipped at the start. Default: 0. */
+  readonly offset?: number | undefined;
+  /** Requests the next page while the items of one are processed; two pages are in memory then. Default: `false`. */
+  readonly readAhead?: boolean | undefined;
+  /** Returns all items of a page, for pages that are not `{ data: [{ data }] }`. It must not skip any: fewer than `limit` end the list. */
+  readonly items?: ((page: unknown) => readonly T[]) | undefined;
+  /**
+   * Returns where the next page is, for lists with a cursor or a `Link` header instead of an `offset`: a URL of the API, a
+   * path, parameters that replace those of the same name, or `undefined` or `false` after the last page.
+   */
+  readonly next?: ((page: unknown, response: ApiResponse) => NextPage) | undefined;
+  /** Pages after which a list that has not ended is an error. Default: no limit. */
+  readonly maxPages?: number | undefined;
+}
+
+/** What `next` returns: where the next page is; `undefined` or `false` after the last one. */
+export type NextPage = string | URL | Query | URLSearchParams | false | undefined;

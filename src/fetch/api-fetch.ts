@@ -5,6 +5,7 @@ import type { ApiContext, ClientParts } from '../api/api-context.js';
 import { unusableResponse } from '../api/api-error.js';
 import type { ApiBase } from '../api/base-urls.js';
 import type { Attempt } from '../api/call-decision.js';
+import type { FetchInit } from '../api/call-options.js';
 import { type CallRequest, type RequestTarget, requestTo } from '../api/call-request.js';
 import { type RequestBodyInit, readableOf } from '../api/request-body.js';
 import { safeCause } from '../redaction.js';
@@ -12,19 +13,6 @@ import { abortable } from '../waiting.js';
 import { fetchedResponse, headerPairs, withAddress } from './fetched-response.js';
 import { FETCHED, type FetchedResponse } from './streamed-exchange.js';
 import { targetOf } from './url-target.js';
-
-/** The `fetch` of an API client. Its bodies may also be those of a call: Node streams and async iterables. */
-export type ApiFetch = (input: string | URL | Request, init?: FetchInit) => Promise<Response>;
-
-/** Options of {@link ApiFetch}: those of the WHATWG `fetch`, and `timeout`. */
-export type FetchInit = (RequestInit | (Omit<RequestInit, 'body'> & { body?: RequestBodyInit | null | undefined })) & {
-  /**
-   * Milliseconds of silence that end a request: no connection, no byte of a streamed body taken, no headers, no more of
-   * the response while it is read. `0` for no limit. Default: the `timeout` of the strategy, and no limit for the body of
-   * a `text/event-stream`.
-   */
-  timeout?: number | undefined;
-};
 
 /** Set by the HTTP connection. `fetch` drops them as browsers do, because SDKs send them. */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([

@@ -1,9 +1,10 @@
 import { pipeline, Readable, type Transform } from 'node:stream';
 import type { ResponseMode } from '../api/api-call.js';
+import type { ApiStream } from '../api/call-options.js';
 import type { Deadlines } from '../http/deadlines.js';
 import { type ContentEncoding, decodedHeaders, decodingError } from '../http/decoding.js';
 import { decodeHeaders, Exchange } from '../http/exchange.js';
-import { type HttpHeaders, type HttpRequest, type HttpResponse, headerValue } from '../http/message.js';
+import { type HttpRequest, type HttpResponse, headerValue } from '../http/message.js';
 import type { TransportError } from '../http/transport-error.js';
 
 const nothing = () => {};
@@ -19,21 +20,6 @@ const POOL_CHECK_MS = 1_000;
 
 /** Ends the requests whose bodies were garbage collected unread. */
 const unreachable = new FinalizationRegistry<{ handleEvent(): void }>((exchange) => exchange.handleEvent());
-
-/** A response of the API whose body is still to be read. */
-export interface ApiStream {
-  readonly status: number;
-  /**
-   * Names in lower case; a header that occurs more than once is an array. Without `content-encoding` and `content-length` if the
-   * body is decoded.
-   */
-  readonly headers: HttpHeaders;
-  /**
-   * Read it to its end or destroy it: until then it may hold a connection, and a slot of `concurrency`. Decoded, or as received
-   * if its encoding is unknown or chained.
-   */
-  readonly body: Readable;
-}
 
 /** Receives a response as soon as its headers arrive, and passes the body on as fast as it is read. */
 export class StreamedExchange<R = never> extends Exchange<R | ApiStream> {
