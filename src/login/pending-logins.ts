@@ -273,7 +273,6 @@ export class UsedLogins<Outcome> {
   #markedIn: StoreAccess | undefined;
   /** Set while there are used logins. */
   #sweep: NodeJS.Timeout | undefined;
-  #isClosed = false;
 
   /** @param options `namespace`: Passport's name for the strategy and its service, escaped, for ids of the token store. */
   constructor({ namespace, clock }: { readonly namespace: string; readonly clock: () => number }) {
@@ -329,9 +328,9 @@ export class UsedLogins<Outcome> {
 
   /** Deletes the marks of expired logins. The other marks are still needed, and stay until the store drops them. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    const deletions = this.#dropExpired();
     clearTimeout(this.#sweep);
-    await Promise.all(this.#dropExpired());
+    await Promise.all(deletions);
   }
 
   /** Drops expired logins, and has one timer wait for the next to expire. Returns the deletions of their marks. */
@@ -345,7 +344,7 @@ export class UsedLogins<Outcome> {
           this.#sweep = undefined;
           this.#dropExpired();
         };
-        if (!this.#isClosed) this.#sweep ??= setTimeout(sweep, Math.max(waitMs, MIN_SWEEP_MS)).unref();
+        this.#sweep ??= setTimeout(sweep, Math.max(waitMs, MIN_SWEEP_MS)).unref();
         break;
       }
       this.#used.delete(key);
