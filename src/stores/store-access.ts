@@ -178,7 +178,7 @@ export class StoreAccess {
 
   /** Waits, for a while, until all writes have settled and all locks are released. */
   async drain(): Promise<void> {
-    await withTimeout(this.#writes.drain(), DRAIN_MS, () => this.#failed(timeoutError('write'))).catch(ignore);
+    await withTimeout(this.#writes.drain(), DRAIN_MS, () => timeoutError('write')).catch(ignore);
     await waitForRelease(Promise.all(this.#releases));
   }
 
