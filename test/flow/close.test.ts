@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { another } from '../support/another.js';
 import { fastForward } from '../support/fast-forward.js';
 import { gate } from '../support/gate.js';
@@ -10,6 +10,7 @@ import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 
 const HOURS = 3600;
+const second = () => new Promise<void>((resolve) => setTimeout(resolve, 1_000));
 
 describe('close()', threats(44), () => {
   test('waits for the refresh that is under way, and for its save', async () => {
@@ -40,6 +41,36 @@ describe('close()', threats(44), () => {
     release();
     await closed;
     expect(store.calls).toContain('update');
+  });
+
+  test('waits for a deletion that is under way', async () => {
+    const store = new TroubledStore();
+    await loggedIn({ strategy: { tokenStore: store } });
+    const { grantId } = await whoami();
+    store.before = (method) => (method === 'delete' ? second() : undefined);
+    const deleted = vi.fn();
+    await fastForward(async () => {
+      void world.strategy.deleteGrant(grantId).then(deleted);
+      await world.strategy.close();
+    });
+    expect(deleted).toHaveBeenCalledOnce();
+  });
+
+  test('waits until the lock of a pair that it saves at last is released', async () => {
+    const store = new TroubledStore();
+    const released = vi.fn();
+    await loggedIn({ strategy: { tokenStore: store } });
+    store.lock = (...args) =>
+      store.inner
+        .lock(...args)
+        .then(second)
+        .then(released);
+    clock.advance(2 * HOURS);
+    store.fail('update', 'set');
+    expect((await projects()).status).toBe(200);
+    store.recover();
+    await fastForward(() => world.strategy.close());
+    expect(released).toHaveBeenCalledOnce();
   });
 });
 
