@@ -136,16 +136,19 @@ describe('userProfile', () => {
     expect(stored(world)).toEqual([]);
   });
 
-  test.each([['a text'], [null], [undefined], [7]])(
-    'that gives %j in the place of an object is told so',
-    async (value) => {
-      await open({ verify, strategy: { userProfile: (async () => value) as never } });
-      const { page } = await logInAndAsk();
-      expect(page.json()).toMatchObject({ name: 'ConfigurationError' });
-      expect(world.errors[0]).toMatchObject({ option: 'userProfile' });
-      expect(stored(world)).toEqual([]);
-    },
-  );
+  test.for([
+    ['a text', 'string'],
+    [null, 'null'],
+    [undefined, 'undefined'],
+    [7, 'number'],
+  ])('that gives %j in the place of an object is told so', async ([value, kind]) => {
+    await open({ verify, strategy: { userProfile: (async () => value) as never } });
+    const { page } = await logInAndAsk();
+    expect(page.json()).toMatchObject({ name: 'ConfigurationError' });
+    const message = expect.stringMatching(new RegExp(`expected an object .* got ${kind}$`));
+    expect(world.errors[0]).toMatchObject({ option: 'userProfile', message });
+    expect(stored(world)).toEqual([]);
+  });
 });
 
 describe('passport.authorize', () => {

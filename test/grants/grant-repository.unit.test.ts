@@ -1,5 +1,5 @@
 import { describe, expect, vi } from 'vitest';
-import { type Grants, test, tokens } from '../refresh/fixture.js';
+import { type Grants, REFUSAL, test, tokens } from '../refresh/fixture.js';
 import { gate } from '../support/gate.js';
 import { stopTime } from '../support/stop-time.js';
 import type { TroubledStore } from '../support/troubled-store.js';
@@ -159,5 +159,27 @@ describe('a read', () => {
     grants.store.fail('delete', 'get');
     await expect(grants.manager.remove('id')).rejects.toMatchObject({ name: 'TokenStoreError' });
     expect(await grants.use()).toBe(503);
+  });
+});
+
+describe('the end of a refused grant', () => {
+  test('leaves a grant that another process saves at that moment, and goes on with it', async ({ expired: grants }) => {
+    grants.service.next(REFUSAL);
+    grants.store.before = async (method) => {
+      if (method !== 'update') return;
+      grants.store.recover();
+      await grants.another().put('id', tokens('new'));
+    };
+    expect(await grants.use()).toBe('access-new');
+    expect(grants.lost).toEqual([]);
+  });
+
+  test('is no loss where a logout elsewhere has deleted it first', async ({ expired: grants }) => {
+    grants.service.next(async (...exchange) => {
+      await grants.another().remove('id');
+      REFUSAL(...exchange);
+    });
+    expect(await grants.use()).toBe(401);
+    expect(grants.lost).toEqual([]);
   });
 });
