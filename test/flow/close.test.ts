@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
+import { pause } from '../../src/waiting.js';
 import { another } from '../support/another.js';
 import { fastForward } from '../support/fast-forward.js';
 import { gate } from '../support/gate.js';
@@ -10,7 +11,6 @@ import { TroubledStore } from '../support/troubled-store.js';
 import { until } from '../support/until.js';
 
 const HOURS = 3600;
-const second = () => new Promise<void>((resolve) => setTimeout(resolve, 1_000));
 
 describe('close()', threats(44), () => {
   test('waits for the refresh that is under way, and for its save', async () => {
@@ -47,7 +47,7 @@ describe('close()', threats(44), () => {
     const store = new TroubledStore();
     await loggedIn({ strategy: { tokenStore: store } });
     const { grantId } = await whoami();
-    store.before = (method) => (method === 'delete' ? second() : undefined);
+    store.before = (method) => (method === 'delete' ? pause(1_000) : undefined);
     const deleted = vi.fn();
     await fastForward(async () => {
       void world.strategy.deleteGrant(grantId).then(deleted);
@@ -63,7 +63,7 @@ describe('close()', threats(44), () => {
     store.lock = (...args) =>
       store.inner
         .lock(...args)
-        .then(second)
+        .then(() => pause(1_000))
         .then(released);
     clock.advance(2 * HOURS);
     store.fail('update', 'set');

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { memoryTokenStore } from 'passport-oauth-app';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { pause } from '../../src/waiting.js';
 import { Browser } from '../support/browser.js';
 import { fastForward } from '../support/fast-forward.js';
 import { hold } from '../support/hold.js';
@@ -165,8 +166,7 @@ describe('a token store with locks', () => {
     const [mark = ''] = marksIn(ids);
     clock.advance(12 * 60);
     expect(await tokenStore.inner.get(mark)).toBeDefined();
-    const second = () => new Promise<void>((resolve) => setTimeout(resolve, 1_000));
-    tokenStore.before = (method) => (method === 'delete' ? second() : undefined);
+    tokenStore.before = (method) => (method === 'delete' ? pause(1_000) : undefined);
     await fastForward(() => world.strategy.close());
     expect(await tokenStore.inner.get(mark)).toBeUndefined();
   });

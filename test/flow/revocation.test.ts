@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Profile } from '../../src/emulator/profiles.js';
 import { memoryTokenStore } from '../../src/index.js';
+import { pause } from '../../src/waiting.js';
 import { another } from '../support/another.js';
 import { logOutLocally } from '../support/application-parts.js';
 import { Browser } from '../support/browser.js';
@@ -299,7 +300,7 @@ describe('a logout that the store has reported as failed', () => {
     tokenStore.before = (method) => (method === 'delete' ? slow.opened : undefined);
     await fastForward(async () => {
       await expect(world.strategy.deleteGrant(grantId)).rejects.toMatchObject({ code: 'ERR_TOKEN_STORE_TIMEOUT' });
-      await new Promise((resolve) => setTimeout(resolve, 20_000));
+      await pause(20_000);
     });
     expect(actions()).toEqual(['stored']);
     slow.open();
